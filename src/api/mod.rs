@@ -1,0 +1,1 @@
+//! The kinds that bowline works with: types, labels, names. Nothing here does I/O.

@@ -1,0 +1,1 @@
+//! The one place that evaluates foreign expressions, under bounds.

@@ -1,0 +1,1 @@
+//! Turns a target into a `kube::Client`. The only file that names a backend.

@@ -1,0 +1,1 @@
+//! Rules that hold whoever writes: CRD rules and admission policies.

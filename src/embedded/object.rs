@@ -1,0 +1,1 @@
+//! The life of one object: what the server adds, keeps and refuses.

@@ -1,0 +1,1 @@
+//! From method, path and query to a typed request.

@@ -1,0 +1,1 @@
+//! The `tower::Service` that answers requests.

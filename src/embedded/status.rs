@@ -1,0 +1,1 @@
+//! Answers that are not objects: Status, as a real API server words it.

@@ -1,0 +1,1 @@
+//! Table answers: the columns that kubectl prints.

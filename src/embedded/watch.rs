@@ -1,0 +1,1 @@
+//! Watch streams over the log.

@@ -1,0 +1,20 @@
+//! bowline: release promotion on Kubernetes.
+//!
+//! The map of modules, lowest last. An arrow of dependency points down only, and
+//! `tests/architecture` fails on one that points up.
+//!
+//! | module       | what it is for |
+//! |--------------|----------------|
+//! | [`cli`]      | the verbs: everything that reads arguments or prints |
+//! | [`connect`]  | a target (cluster, embedded store) to a `kube::Client`; the only file that names a backend |
+//! | [`embedded`] | the in-process Kubernetes API over one SQLite file |
+//! | [`api`]      | the kinds: types, labels, names; no I/O |
+//! | [`yaml`], [`text`], [`cel`] | the doors: foreign YAML, text for terminals, bounded expressions |
+
+pub mod api;
+pub mod cel;
+pub mod cli;
+pub mod connect;
+pub mod embedded;
+pub mod text;
+pub mod yaml;

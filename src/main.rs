@@ -1,0 +1,5 @@
+//! The `bowline` program: wiring only.
+
+fn main() -> std::process::ExitCode {
+    bowline::cli::main()
+}

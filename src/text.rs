@@ -1,0 +1,1 @@
+//! The one place that cleans foreign text for a terminal.
