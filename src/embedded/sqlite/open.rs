@@ -275,6 +275,7 @@ CREATE TABLE owned (
     name      TEXT NOT NULL,
     PRIMARY KEY (owner, resource, namespace, name)
 ) WITHOUT ROWID;
+CREATE TABLE alive (uid TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE follow_up (
     what      TEXT NOT NULL,
     subject   TEXT NOT NULL,

@@ -35,6 +35,8 @@ pub struct Put {
     pub key: Key,
     /// What it replaces.
     pub expect: Expect,
+    /// The object's uid.
+    pub uid: String,
     /// The object has a deletionTimestamp.
     pub deleting: bool,
     /// `metadata` as JSON, without the resourceVersion.
@@ -56,14 +58,14 @@ pub struct Remove {
     pub key: Key,
     /// The state that is removed.
     pub expect: Revision,
+    /// The object's uid.
+    pub uid: String,
     /// Its last metadata, for those who watch.
     pub meta: Vec<u8>,
     /// Its last body.
     pub rest: Vec<u8>,
     /// Uids of the owners that it names.
     pub owners: Vec<String>,
-    /// Work to be done because of it.
-    pub follow_ups: Vec<FollowUp>,
 }
 
 /// Work that outlives the request that caused it, and a crash.
@@ -297,10 +299,19 @@ impl<'a> Batch<'a> {
             Expect::Revision(_) => Event::Updated,
         };
         let revision = self.append(&put.key, event, put.deleting, current, &put.meta, &put.rest)?;
+        if event == Event::Created {
+            self.connection
+                .prepare_cached("INSERT OR IGNORE INTO alive VALUES (?1)")?
+                .execute([&put.uid])?;
+        }
         for owner in &put.owners_lost {
             self.disown(owner, &put.key)?;
         }
         for owner in &put.owners_gained {
+            if !self.exists("SELECT 1 FROM alive WHERE uid = ?1", owner)? {
+                // Its owner is gone already: the collector has to know.
+                self.remember(&[FollowUp { what: Follow::Dependents, subject: owner.clone() }])?;
+            }
             self.connection
                 .prepare_cached("INSERT OR IGNORE INTO owned VALUES (?1, ?2, ?3, ?4)")?
                 .execute(params![
@@ -331,7 +342,12 @@ impl<'a> Batch<'a> {
         for owner in &remove.owners {
             self.disown(owner, &remove.key)?;
         }
-        self.remember(&remove.follow_ups)?;
+        self.connection
+            .prepare_cached("DELETE FROM alive WHERE uid = ?1")?
+            .execute([&remove.uid])?;
+        if self.exists("SELECT 1 FROM owned WHERE owner = ?1", &remove.uid)? {
+            self.remember(&[FollowUp { what: Follow::Dependents, subject: remove.uid }])?;
+        }
         Ok(Ok(revision))
     }
 
@@ -423,6 +439,10 @@ impl<'a> Batch<'a> {
             _ => self.live += size,
         }
         Ok(revision)
+    }
+
+    fn exists(&self, sql: &str, uid: &str) -> rusqlite::Result<bool> {
+        self.connection.prepare_cached(sql)?.exists([uid])
     }
 
     fn disown(&self, owner: &str, key: &Key) -> rusqlite::Result<()> {
