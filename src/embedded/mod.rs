@@ -2,6 +2,7 @@
 
 pub mod admission;
 pub mod apply;
+pub mod builtin;
 pub mod object;
 pub mod patch;
 pub mod route;
