@@ -14,7 +14,14 @@ pub(super) fn type_errors(ty: Type<'_>, value: &Value) -> Vec<FieldError> {
 }
 
 /// `path` names indexes, `fields` does not: Go forgets them.
-fn walk(ty: Type<'_>, value: &Value, owner: &str, path: &str, fields: &str, errors: &mut Vec<FieldError>) {
+fn walk(
+    ty: Type<'_>,
+    value: &Value,
+    owner: &str,
+    path: &str,
+    fields: &str,
+    errors: &mut Vec<FieldError>,
+) {
     let Some(node) = ty.node() else { return };
     if let Some(found) = mismatch(node, value) {
         let message = match found {
@@ -24,7 +31,10 @@ fn walk(ty: Type<'_>, value: &Value, owner: &str, path: &str, fields: &str, erro
                 } else {
                     format!("Go struct field {owner}.{fields}")
                 };
-                format!("json: cannot unmarshal {found} into {place} of type {}", go_type(ty))
+                format!(
+                    "json: cannot unmarshal {found} into {place} of type {}",
+                    go_type(ty)
+                )
             }
             Mismatch::Text(text) => text,
         };
@@ -40,7 +50,11 @@ fn walk(ty: Type<'_>, value: &Value, owner: &str, path: &str, fields: &str, erro
             let owner = node.name.as_deref().map_or(owner, short);
             for (key, value) in map {
                 let dot = |base: &str| {
-                    if base.is_empty() { key.clone() } else { format!("{base}.{key}") }
+                    if base.is_empty() {
+                        key.clone()
+                    } else {
+                        format!("{base}.{key}")
+                    }
                 };
                 if let Some(slot) = node.properties.get(key) {
                     walk(ty.at(slot), value, owner, &dot(path), &dot(fields), errors);
@@ -51,7 +65,14 @@ fn walk(ty: Type<'_>, value: &Value, owner: &str, path: &str, fields: &str, erro
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                walk(ty.items(), item, owner, &format!("{path}[{index}]"), fields, errors);
+                walk(
+                    ty.items(),
+                    item,
+                    owner,
+                    &format!("{path}[{index}]"),
+                    fields,
+                    errors,
+                );
             }
         }
         _ => {}
@@ -119,7 +140,8 @@ fn is_quantity(text: &str) -> bool {
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(digits.len());
     let (number, suffix) = digits.split_at(end);
-    let number_is_one = number.chars().any(|c| c.is_ascii_digit()) && number.matches('.').count() <= 1;
+    let number_is_one =
+        number.chars().any(|c| c.is_ascii_digit()) && number.matches('.').count() <= 1;
     let suffix_is_one = match suffix {
         "" | "n" | "u" | "m" | "k" | "M" | "G" | "T" | "P" | "E" => true,
         "Ki" | "Mi" | "Gi" | "Ti" | "Pi" | "Ei" => true,
@@ -139,7 +161,11 @@ fn go_type(ty: Type<'_>) -> String {
     let Some(node) = ty.node() else {
         return "interface {}".to_owned();
     };
-    if let Some(name) = &node.name {
+    if let Some(name) = node
+        .name
+        .as_ref()
+        .filter(|_| node.kind != Kind::IntOrString)
+    {
         let mut parts = name.rsplit('.');
         let kind = parts.next().unwrap_or_default();
         return match parts.next() {
@@ -158,7 +184,7 @@ fn go_type(ty: Type<'_>) -> String {
         Kind::Number => "float64".to_owned(),
         Kind::String if node.format.as_deref() == Some("byte") => "[]uint8".to_owned(),
         Kind::String => "string".to_owned(),
-        Kind::IntOrString => "intstr.IntOrString".to_owned(),
+        Kind::IntOrString => "int32".to_owned(),
         Kind::Quantity => "resource.Quantity".to_owned(),
         Kind::Any | Kind::Opaque => "interface {}".to_owned(),
     }

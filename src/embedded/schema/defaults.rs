@@ -27,7 +27,9 @@ pub(super) fn fill(flavor: Flavor, ty: Type<'_>, value: &mut Value) {
             }
             let keys: Vec<String> = map.keys().cloned().collect();
             for key in keys {
-                let Some(field) = ty.field(&key) else { continue };
+                let Some(field) = ty.field(&key) else {
+                    continue;
+                };
                 let null = map.get(&key).is_some_and(Value::is_null);
                 if let Some(slot) = field.slot().filter(|s| null && !s.nullable) {
                     match &slot.default {
@@ -71,14 +73,20 @@ fn fill_in(flavor: Flavor, ty: Type<'_>, value: &mut Value) {
 
 /// Free-form JSON inside a Go type keeps its nulls.
 fn keeps_null(flavor: Flavor, ty: Type<'_>) -> bool {
-    flavor == Flavor::BuiltIn && ty.node().is_some_and(|n| matches!(n.kind, Kind::Any | Kind::Opaque))
+    flavor == Flavor::BuiltIn
+        && ty
+            .node()
+            .is_some_and(|n| matches!(n.kind, Kind::Any | Kind::Opaque))
 }
 
 fn apply_step(step: &DefaultStep, map: &mut Map<String, Value>) {
-    let holds = step.when.iter().all(|(field, wanted)| match map.get(field) {
-        None | Some(Value::Null) => wanted.is_null(),
-        Some(found) => found == wanted,
-    });
+    let holds = step
+        .when
+        .iter()
+        .all(|(field, wanted)| match map.get(field) {
+            None | Some(Value::Null) => wanted.is_null(),
+            Some(found) => found == wanted,
+        });
     if !holds {
         return;
     }

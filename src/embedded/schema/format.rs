@@ -15,9 +15,30 @@ fn matcher(source: &str) -> Regex {
 pub(super) fn is_checked(format: &str) -> bool {
     matches!(
         format.replace('-', "").as_str(),
-        "uri" | "email" | "hostname" | "ipv4" | "ipv6" | "cidr" | "mac" | "uuid" | "uuid3" | "uuid4" | "uuid5"
-            | "byte" | "password" | "date" | "duration" | "datetime" | "hexcolor" | "ssn" | "isbn" | "isbn10"
-            | "isbn13" | "creditcard" | "rgbcolor" | "bsonobjectid"
+        "uri"
+            | "email"
+            | "hostname"
+            | "ipv4"
+            | "ipv6"
+            | "cidr"
+            | "mac"
+            | "uuid"
+            | "uuid3"
+            | "uuid4"
+            | "uuid5"
+            | "byte"
+            | "password"
+            | "date"
+            | "duration"
+            | "datetime"
+            | "hexcolor"
+            | "ssn"
+            | "isbn"
+            | "isbn10"
+            | "isbn13"
+            | "creditcard"
+            | "rgbcolor"
+            | "bsonobjectid"
     ) || matches!(format, "k8s-short-name" | "k8s-long-name")
 }
 
@@ -28,18 +49,28 @@ pub(super) fn holds(format: &str, text: &str) -> bool {
             r"^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}](([a-zA-Z0-9\-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$",
         )
     });
-    static UUID: LazyLock<Regex> =
-        LazyLock::new(|| matcher("(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?([0-9a-f])[0-9a-f]{3}-?([0-9a-f])[0-9a-f]{3}-?[0-9a-f]{12}$"));
+    static UUID: LazyLock<Regex> = LazyLock::new(|| {
+        matcher(
+            "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?([0-9a-f])[0-9a-f]{3}-?([0-9a-f])[0-9a-f]{3}-?[0-9a-f]{12}$",
+        )
+    });
     static SHORT: LazyLock<Regex> = LazyLock::new(|| matcher("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"));
-    static LONG: LazyLock<Regex> =
-        LazyLock::new(|| matcher(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"));
+    static LONG: LazyLock<Regex> = LazyLock::new(|| {
+        matcher(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+    });
     static EMAIL: LazyLock<Regex> = LazyLock::new(|| matcher(r"^(.*<)?[^@\s<>]+@[^@\s<>]+>?$"));
-    static MAC: LazyLock<Regex> =
-        LazyLock::new(|| matcher("(?i)^([0-9a-f]{2}([:-][0-9a-f]{2}){5}|[0-9a-f]{2}([:-][0-9a-f]{2}){7}|[0-9a-f]{4}(\\.[0-9a-f]{4}){2,3})$"));
+    static MAC: LazyLock<Regex> = LazyLock::new(|| {
+        matcher(
+            "(?i)^([0-9a-f]{2}([:-][0-9a-f]{2}){5}|[0-9a-f]{2}([:-][0-9a-f]{2}){7}|[0-9a-f]{4}(\\.[0-9a-f]{4}){2,3})$",
+        )
+    });
     static HEX: LazyLock<Regex> = LazyLock::new(|| matcher("^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"));
-    static SSN: LazyLock<Regex> = LazyLock::new(|| matcher(r"^[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}$"));
+    static SSN: LazyLock<Regex> =
+        LazyLock::new(|| matcher(r"^[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}$"));
     static DURATION: LazyLock<Regex> = LazyLock::new(|| {
-        matcher(r"^[-+]?(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*)$|^-?[0-9]+ ?(ns|nano|nanoseconds?|us|micro|microseconds?|ms|milli|milliseconds?|s|sec|seconds?|m|mins?|minutes?|h|hr|hours?|d|days?|w|wk|weeks?)$")
+        matcher(
+            r"^[-+]?(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*)$|^-?[0-9]+ ?(ns|nano|nanoseconds?|us|micro|microseconds?|ms|milli|milliseconds?|s|sec|seconds?|m|mins?|minutes?|h|hr|hours?|d|days?|w|wk|weeks?)$",
+        )
     });
     let uuid = |version: Option<char>| {
         UUID.captures(text).is_some_and(|found| {
@@ -55,7 +86,9 @@ pub(super) fn holds(format: &str, text: &str) -> bool {
         "uri" => text.starts_with('/') || (text.contains(':') && http::Uri::try_from(text).is_ok()),
         "email" => EMAIL.is_match(text),
         "hostname" => {
-            HOSTNAME.is_match(text) && text.len() <= 255 && text.split('.').all(|part| part.len() <= 63)
+            HOSTNAME.is_match(text)
+                && text.len() <= 255
+                && text.split('.').all(|part| part.len() <= 63)
         }
         "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
@@ -69,7 +102,12 @@ pub(super) fn holds(format: &str, text: &str) -> bool {
         "uuid3" => uuid(Some('3')),
         "uuid4" => uuid(Some('4')),
         "uuid5" => uuid(Some('5')),
-        "byte" => !text.is_empty() && base64::engine::general_purpose::STANDARD.decode(text).is_ok(),
+        "byte" => {
+            !text.is_empty()
+                && base64::engine::general_purpose::STANDARD
+                    .decode(text)
+                    .is_ok()
+        }
         "date" => text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok(),
         "duration" => DURATION.is_match(text),
         "datetime" => text.contains(['T', 't']) && text.parse::<jiff::Timestamp>().is_ok(),
@@ -118,7 +156,9 @@ pub(super) fn quoted(text: &str) -> String {
             '\u{8}' => out.push_str("\\b"),
             '\u{b}' => out.push_str("\\v"),
             '\u{c}' => out.push_str("\\f"),
-            c if (c as u32) < 0x20 || c as u32 == 0x7f => out.push_str(&format!("\\x{:02x}", c as u32)),
+            c if (c as u32) < 0x20 || c as u32 == 0x7f => {
+                out.push_str(&format!("\\x{:02x}", c as u32))
+            }
             c if c.is_control() || ('\u{200b}'..='\u{200f}').contains(&c) || c == '\u{feff}' => {
                 out.push_str(&format!("\\u{:04x}", c as u32));
             }

@@ -260,7 +260,8 @@ impl Schema {
 
     /// A schema that declares nothing: every field is kept and owned by name.
     pub fn open() -> Schema {
-        let open = serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let open =
+            serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         parse::custom(&open).expect("BUG: the open schema is well formed")
     }
 

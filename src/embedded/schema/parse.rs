@@ -17,7 +17,9 @@ pub enum SchemaError {
         path: String,
     },
     /// A type that OpenAPI does not have.
-    #[error("{path}: type {found:?} is unknown; use object, array, string, integer, number or boolean")]
+    #[error(
+        "{path}: type {found:?} is unknown; use object, array, string, integer, number or boolean"
+    )]
     UnknownType {
         /// Where.
         path: String,
@@ -54,7 +56,8 @@ struct Parser {
 /// What the server knows of `metadata`; a test compares it with the table of built-in kinds.
 pub(super) fn object_meta() -> Value {
     let text = json!({"type": "string"});
-    let texts = json!({"type": "object", "additionalProperties": {"type": "string", "default": ""}});
+    let texts =
+        json!({"type": "object", "additionalProperties": {"type": "string", "default": ""}});
     let time = json!({"type": "string", "format": "date-time"});
     let count = json!({"type": "integer", "format": "int64"});
     json!({"type": "object", "properties": {
@@ -125,7 +128,11 @@ pub(super) fn definitions(
             "io.k8s.apimachinery.pkg.runtime.RawExtension" => node.kind = Kind::Opaque,
             _ => {}
         }
-        if let Some(place) = parser.names.get(name).and_then(|&i| parser.nodes.get_mut(i)) {
+        if let Some(place) = parser
+            .names
+            .get(name)
+            .and_then(|&i| parser.nodes.get_mut(i))
+        {
             *place = node;
         }
     }
@@ -158,7 +165,11 @@ fn reference(map: &Map<String, Value>) -> Option<&str> {
     if let Some(found) = text(map, "$ref") {
         return Some(found);
     }
-    match map.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
+    match map
+        .get("allOf")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+    {
         Some([Value::Object(only)]) => text(only, "$ref"),
         _ => None,
     }
@@ -182,13 +193,10 @@ impl Parser {
         let node = match reference(map) {
             Some(found) if self.flavor == Flavor::BuiltIn => {
                 let name = found.rsplit('/').next().unwrap_or(found);
-                *self
-                    .names
-                    .get(name)
-                    .ok_or_else(|| SchemaError::Reference {
-                        path: path.to_owned(),
-                        reference: found.to_owned(),
-                    })?
+                *self.names.get(name).ok_or_else(|| SchemaError::Reference {
+                    path: path.to_owned(),
+                    reference: found.to_owned(),
+                })?
             }
             _ => {
                 let node = self.node(v, path, open)?;
@@ -212,7 +220,12 @@ impl Parser {
         })
     }
 
-    fn slots(&mut self, map: &Map<String, Value>, key: &str, path: &str) -> Result<Vec<Slot>, SchemaError> {
+    fn slots(
+        &mut self,
+        map: &Map<String, Value>,
+        key: &str,
+        path: &str,
+    ) -> Result<Vec<Slot>, SchemaError> {
         let Some(list) = map.get(key).and_then(Value::as_array) else {
             return Ok(Vec::new());
         };
@@ -229,7 +242,9 @@ impl Parser {
         let open = open || preserve;
         let mut node = Node {
             kind,
-            format: text(map, "format").filter(|f| !f.is_empty()).map(str::to_owned),
+            format: text(map, "format")
+                .filter(|f| !f.is_empty())
+                .map(str::to_owned),
             atomic: text(map, "x-kubernetes-map-type") == Some("atomic"),
             list: list_kind(map),
             preserve,
@@ -272,7 +287,10 @@ impl Parser {
             self.resource(&mut node)?;
         }
         // OpenAPI lets an object without properties hold anything when it is applied.
-        if node.properties.is_empty() && matches!(node.additional, Additional::None) && !node.rules.closed {
+        if node.properties.is_empty()
+            && matches!(node.additional, Additional::None)
+            && !node.rules.closed
+        {
             node.open = true;
         }
         Ok(node)
@@ -342,7 +360,12 @@ impl Parser {
             required: map
                 .get("required")
                 .and_then(Value::as_array)
-                .map(|r| r.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+                .map(|r| {
+                    r.iter()
+                        .filter_map(Value::as_str)
+                        .map(str::to_owned)
+                        .collect()
+                })
                 .unwrap_or_default(),
             one_of_values: map
                 .get("enum")
@@ -361,9 +384,21 @@ impl Parser {
             min_properties: count("minProperties"),
             max_properties: count("maxProperties"),
             closed: false,
-            all_of: if built_in { Vec::new() } else { self.slots(map, "allOf", path)? },
-            any_of: if built_in { Vec::new() } else { self.slots(map, "anyOf", path)? },
-            one_of: if built_in { Vec::new() } else { self.slots(map, "oneOf", path)? },
+            all_of: if built_in {
+                Vec::new()
+            } else {
+                self.slots(map, "allOf", path)?
+            },
+            any_of: if built_in {
+                Vec::new()
+            } else {
+                self.slots(map, "anyOf", path)?
+            },
+            one_of: if built_in {
+                Vec::new()
+            } else {
+                self.slots(map, "oneOf", path)?
+            },
             not: match map.get("not").filter(|n| n.is_object() && !built_in) {
                 Some(not) => Some(Box::new(self.slot(not, path, false)?)),
                 None => None,
@@ -397,7 +432,12 @@ fn list_kind(map: &Map<String, Value>) -> ListKind {
         Some("map") => ListKind::Map(
             map.get("x-kubernetes-list-map-keys")
                 .and_then(Value::as_array)
-                .map(|k| k.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+                .map(|k| {
+                    k.iter()
+                        .filter_map(Value::as_str)
+                        .map(str::to_owned)
+                        .collect()
+                })
                 .unwrap_or_default(),
         ),
         Some(_) => ListKind::Atomic,

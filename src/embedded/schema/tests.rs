@@ -47,29 +47,90 @@ fn object(spec: Value) -> Value {
 #[test]
 fn errors_are_worded_as_the_server_words_them() {
     let cases = [
-        (json!({"name": "ab", "replicas": "x"}), r#"spec.replicas: Invalid value: "string": spec.replicas in body must be of type integer: "string""#),
-        (json!({"name": "ab", "replicas": 9}), "spec.replicas: Invalid value: 9: spec.replicas in body should be less than or equal to 5"),
-        (json!({"name": "ab", "replicas": 0}), "spec.replicas: Invalid value: 0: spec.replicas in body should be greater than or equal to 1"),
-        (json!({"name": "ab", "ratio": 0.5}), "spec.ratio: Invalid value: 0.5: spec.ratio in body should be greater than 0.5"),
+        (
+            json!({"name": "ab", "replicas": "x"}),
+            r#"spec.replicas: Invalid value: "string": spec.replicas in body must be of type integer: "string""#,
+        ),
+        (
+            json!({"name": "ab", "replicas": 9}),
+            "spec.replicas: Invalid value: 9: spec.replicas in body should be less than or equal to 5",
+        ),
+        (
+            json!({"name": "ab", "replicas": 0}),
+            "spec.replicas: Invalid value: 0: spec.replicas in body should be greater than or equal to 1",
+        ),
+        (
+            json!({"name": "ab", "ratio": 0.5}),
+            "spec.ratio: Invalid value: 0.5: spec.ratio in body should be greater than 0.5",
+        ),
         (json!({}), "spec.name: Required value"),
-        (json!({"name": "abcde"}), "spec.name: Too long: may not be more than 4 bytes"),
-        (json!({"name": "a"}), r#"spec.name: Invalid value: "a": spec.name in body should be at least 2 chars long"#),
-        (json!({"name": "A1"}), r#"spec.name: Invalid value: "A1": spec.name in body should match '^[a-z]+$'"#),
-        (json!({"name": null}), r#"spec.name: Invalid value: "null": spec.name in body must be of type string: "null""#),
-        (json!({"name": "ab", "size": "L"}), r#"spec.size: Unsupported value: "L": supported values: "S", "M""#),
-        (json!({"name": "ab", "port": true}), r#"spec.port: Invalid value: "boolean": spec.port in body must be of type integer,string: "boolean""#),
-        (json!({"name": "ab", "when": "now"}), r#"spec.when: Invalid value: "now": spec.when in body must be of type date-time: "now""#),
-        (json!({"name": "ab", "tags": ["a", "a"]}), r#"spec.tags[1]: Duplicate value: "a""#),
-        (json!({"name": "ab", "tags": ["a", "b", "c"]}), "spec.tags: Too many: 3: must have at most 2 items"),
-        (json!({"name": "ab", "rows": [{"id": "1"}, {"id": "1"}]}), r#"spec.rows[1]: Duplicate value: {"id":"1"}"#),
-        (json!({"name": "ab", "rows": [{}]}), "spec.rows[0].id: Required value"),
-        (json!({"name": "ab", "labels": {"a": 1}}), r#"spec.labels.a: Invalid value: "integer": spec.labels.a in body must be of type string: "integer""#),
-        (json!({"name": "ab", "labels": {"a": "1", "b": "2"}}), "spec.labels: Too many: 2: must have at most 1 item"),
-        (json!({"name": "ab", "inner": {"kind": "X"}}), "spec.inner.apiVersion: Required value: must not be empty"),
-        (json!({"name": "ab", "never": "x"}), r#"<nil>: Invalid value: "": "spec.never" must not validate the schema (not)"#),
+        (
+            json!({"name": "abcde"}),
+            "spec.name: Too long: may not be more than 4 bytes",
+        ),
+        (
+            json!({"name": "a"}),
+            r#"spec.name: Invalid value: "a": spec.name in body should be at least 2 chars long"#,
+        ),
+        (
+            json!({"name": "A1"}),
+            r#"spec.name: Invalid value: "A1": spec.name in body should match '^[a-z]+$'"#,
+        ),
+        (
+            json!({"name": null}),
+            r#"spec.name: Invalid value: "null": spec.name in body must be of type string: "null""#,
+        ),
+        (
+            json!({"name": "ab", "size": "L"}),
+            r#"spec.size: Unsupported value: "L": supported values: "S", "M""#,
+        ),
+        (
+            json!({"name": "ab", "port": true}),
+            r#"spec.port: Invalid value: "boolean": spec.port in body must be of type integer,string: "boolean""#,
+        ),
+        (
+            json!({"name": "ab", "when": "now"}),
+            r#"spec.when: Invalid value: "now": spec.when in body must be of type date-time: "now""#,
+        ),
+        (
+            json!({"name": "ab", "tags": ["a", "a"]}),
+            r#"spec.tags[1]: Duplicate value: "a""#,
+        ),
+        (
+            json!({"name": "ab", "tags": ["a", "b", "c"]}),
+            "spec.tags: Too many: 3: must have at most 2 items",
+        ),
+        (
+            json!({"name": "ab", "rows": [{"id": "1"}, {"id": "1"}]}),
+            r#"spec.rows[1]: Duplicate value: {"id":"1"}"#,
+        ),
+        (
+            json!({"name": "ab", "rows": [{}]}),
+            "spec.rows[0].id: Required value",
+        ),
+        (
+            json!({"name": "ab", "labels": {"a": 1}}),
+            r#"spec.labels.a: Invalid value: "integer": spec.labels.a in body must be of type string: "integer""#,
+        ),
+        (
+            json!({"name": "ab", "labels": {"a": "1", "b": "2"}}),
+            "spec.labels: Too many: 2: must have at most 1 item",
+        ),
+        (
+            json!({"name": "ab", "inner": {"kind": "X"}}),
+            "spec.inner.apiVersion: Required value: must not be empty",
+        ),
+        (
+            json!({"name": "ab", "never": "x"}),
+            r#"<nil>: Invalid value: "": "spec.never" must not validate the schema (not)"#,
+        ),
     ];
     for (spec, wanted) in cases {
-        let errors: Vec<String> = widget().validate(&object(spec.clone())).iter().map(ToString::to_string).collect();
+        let errors: Vec<String> = widget()
+            .validate(&object(spec.clone()))
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(errors, [wanted], "{spec}");
     }
 }
@@ -77,7 +138,11 @@ fn errors_are_worded_as_the_server_words_them() {
 #[test]
 fn combinations_name_the_schema_and_explain_the_best_alternative() {
     let say = |spec: Value| -> Vec<String> {
-        widget().validate(&object(spec)).iter().map(ToString::to_string).collect()
+        widget()
+            .validate(&object(spec))
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     };
     assert_eq!(
         say(json!({"name": "ab", "choice": {}})),
@@ -88,7 +153,9 @@ fn combinations_name_the_schema_and_explain_the_best_alternative() {
     );
     assert_eq!(
         say(json!({"name": "ab", "choice": {"a": "", "b": ""}})),
-        [r#"<nil>: Invalid value: "": "spec.choice" must validate one and only one schema (oneOf). Found 2 valid alternatives"#]
+        [
+            r#"<nil>: Invalid value: "": "spec.choice" must validate one and only one schema (oneOf). Found 2 valid alternatives"#
+        ]
     );
     assert_eq!(
         say(json!({"name": "ab", "either": "c"})),
@@ -113,7 +180,10 @@ fn a_crd_can_ask_something_of_the_name() {
     long["metadata"]["name"] = json!("abcdefgh");
     let errors = widget().validate(&long);
     assert_eq!(errors.len(), 1);
-    assert_eq!((errors[0].path.as_str(), errors[0].reason), ("metadata.name", Reason::FieldValueTooLong));
+    assert_eq!(
+        (errors[0].path.as_str(), errors[0].reason),
+        ("metadata.name", Reason::FieldValueTooLong)
+    );
 }
 
 #[test]
@@ -129,17 +199,18 @@ fn what_did_not_change_is_not_held_against_an_update() {
 
 #[test]
 fn defaults_fill_and_nulls_vanish() {
-    let mut found = object(json!({"name": "ab", "size": null, "maybe": null, "rows": [{"id": "1"}], "free": {"x": null}}));
+    let mut found = object(
+        json!({"name": "ab", "size": null, "maybe": null, "rows": [{"id": "1"}], "free": {"x": null}}),
+    );
     found["status"] = json!({});
     widget().fill_defaults(&mut found);
-    assert_eq!(
-        found,
-        {
-            let mut wanted = object(json!({"name": "ab", "maybe": null, "replicas": 1, "rows": [{"id": "1", "on": true}], "free": {"x": null}}));
-            wanted["status"] = json!({"phase": "New"});
-            wanted
-        }
-    );
+    assert_eq!(found, {
+        let mut wanted = object(
+            json!({"name": "ab", "maybe": null, "replicas": 1, "rows": [{"id": "1", "on": true}], "free": {"x": null}}),
+        );
+        wanted["status"] = json!({"phase": "New"});
+        wanted
+    });
 }
 
 #[test]
@@ -157,7 +228,14 @@ fn pruning_drops_and_names_what_the_schema_does_not_know() {
     let dropped = widget().prune(&mut found);
     assert_eq!(
         dropped,
-        ["extra", "metadata.nonsense", "spec.foo", "spec.free.known.b", "spec.inner.metadata.odd", "spec.rows[1].bar"]
+        [
+            "extra",
+            "metadata.nonsense",
+            "spec.foo",
+            "spec.free.known.b",
+            "spec.inner.metadata.odd",
+            "spec.rows[1].bar"
+        ]
     );
     assert_eq!(widget().prune(&mut found), Vec::<String>::new());
     assert_eq!(found["spec"]["free"]["kept"]["deep"], 1);

@@ -70,7 +70,11 @@ impl FieldError {
     fn new(path: &str, reason: Reason, message: String) -> FieldError {
         let path = path.strip_prefix('.').unwrap_or(path);
         FieldError {
-            path: if path.is_empty() { "<nil>".to_owned() } else { path.to_owned() },
+            path: if path.is_empty() {
+                "<nil>".to_owned()
+            } else {
+                path.to_owned()
+            },
             reason,
             message,
         }
@@ -168,7 +172,9 @@ fn child(path: &str, key: &str) -> String {
 
 fn check(ty: Type<'_>, value: &Value, old: Option<&Value>, path: &str) -> Outcome {
     let mut outcome = Outcome::default();
-    let Some(node) = ty.node() else { return outcome };
+    let Some(node) = ty.node() else {
+        return outcome;
+    };
     if old == Some(value) {
         return outcome;
     }
@@ -203,9 +209,14 @@ fn check(ty: Type<'_>, value: &Value, old: Option<&Value>, path: &str) -> Outcom
             outcome.checks += 1;
             if !format.is_empty() && format::is_checked(format) {
                 if !format::holds(format, text) {
-                    let detail = format!("{path} in body must be of type {format}: {}", quoted(text));
+                    let detail =
+                        format!("{path} in body must be of type {format}: {}", quoted(text));
                     let message = format!("Invalid value: {}: {detail}", quoted(text));
-                    outcome.add(FieldError::new(path, Reason::FieldValueTypeInvalid, message));
+                    outcome.add(FieldError::new(
+                        path,
+                        Reason::FieldValueTypeInvalid,
+                        message,
+                    ));
                 }
                 outcome.checks += 1;
             }
@@ -271,7 +282,9 @@ fn type_mismatch(types: &[&str], format: &str, value: &Value, path: &str) -> Opt
         Value::Number(_) => ("integer", "int64"),
         Value::Null => return None,
     };
-    let whole = value.as_f64().is_some_and(|f| f.fract() == 0.0 && f.abs() < 9.1e18);
+    let whole = value
+        .as_f64()
+        .is_some_and(|f| f.fract() == 0.0 && f.abs() < 9.1e18);
     let fits = types.contains(&found)
         || (found == "number" && whole && types.contains(&"integer"))
         || (found == "integer" && types.contains(&"number"));
@@ -324,13 +337,19 @@ fn number(node: &Node, format: &str, value: &Value, path: &str, outcome: &mut Ou
     let Some(float) = value.as_f64() else { return };
     let integer = value.as_i64();
     let in_range = match (node.kind, format) {
-        (Kind::Integer, "int32") => i32::try_from(integer.unwrap_or(float as i64)).is_ok() && float.fract() == 0.0,
+        (Kind::Integer, "int32") => {
+            i32::try_from(integer.unwrap_or(float as i64)).is_ok() && float.fract() == 0.0
+        }
         (Kind::Integer, _) => integer.is_some() || (float.fract() == 0.0 && float.abs() < 9.2e18),
         (Kind::Number, "float") => float.abs() <= f64::from(f32::MAX),
         _ => true,
     };
     if !in_range {
-        let name = if node.kind == Kind::Integer { "integer" } else { "number" };
+        let name = if node.kind == Kind::Integer {
+            "integer"
+        } else {
+            "number"
+        };
         let detail = if format.is_empty() {
             format!("Checked value must be of type {name} (default format) in {path}")
         } else {
@@ -356,20 +375,35 @@ fn number(node: &Node, format: &str, value: &Value, path: &str, outcome: &mut Ou
     if let Some((least, exclusive)) = rules.minimum
         && (float < least || (exclusive && float == least))
     {
-        let words = if exclusive { "greater than" } else { "greater than or equal to" };
+        let words = if exclusive {
+            "greater than"
+        } else {
+            "greater than or equal to"
+        };
         let detail = format!("{path} in body should be {words} {}", bound(least));
         outcome.add(FieldError::invalid(path, value, &detail));
     }
     if let Some((most, exclusive)) = rules.maximum
         && (float > most || (exclusive && float == most))
     {
-        let words = if exclusive { "less than" } else { "less than or equal to" };
+        let words = if exclusive {
+            "less than"
+        } else {
+            "less than or equal to"
+        };
         let detail = format!("{path} in body should be {words} {}", bound(most));
         outcome.add(FieldError::invalid(path, value, &detail));
     }
 }
 
-fn list(ty: Type<'_>, rules: &Rules, items: &[Value], old: Option<&Value>, path: &str, outcome: &mut Outcome) {
+fn list(
+    ty: Type<'_>,
+    rules: &Rules,
+    items: &[Value],
+    old: Option<&Value>,
+    path: &str,
+    outcome: &mut Outcome,
+) {
     let old_items = old.and_then(Value::as_array);
     for (index, item) in items.iter().enumerate() {
         let before = old_items.and_then(|old| correlated(ty, old, item));
@@ -383,7 +417,12 @@ fn list(ty: Type<'_>, rules: &Rules, items: &[Value], old: Option<&Value>, path:
     if let Some(most) = rules.max_items.filter(|&most| size as u64 > most) {
         outcome.add(FieldError::too_many(path, size, most));
     }
-    if rules.unique_items && items.iter().enumerate().any(|(i, v)| items.iter().take(i).any(|u| u == v)) {
+    if rules.unique_items
+        && items
+            .iter()
+            .enumerate()
+            .any(|(i, v)| items.iter().take(i).any(|u| u == v))
+    {
         let detail = format!("{path} in body shouldn't contain duplicates");
         outcome.add(FieldError::invalid(path, &Value::from(""), &detail));
     }
@@ -391,11 +430,21 @@ fn list(ty: Type<'_>, rules: &Rules, items: &[Value], old: Option<&Value>, path:
 
 /// The element that had the same keys; elements of other lists have no identity.
 fn correlated<'a>(ty: Type<'_>, old: &'a [Value], item: &Value) -> Option<&'a Value> {
-    let ListKind::Map(keys) = ty.list_kind() else { return None };
-    old.iter().find(|before| keys.iter().all(|key| before.get(key) == item.get(key)))
+    let ListKind::Map(keys) = ty.list_kind() else {
+        return None;
+    };
+    old.iter()
+        .find(|before| keys.iter().all(|key| before.get(key) == item.get(key)))
 }
 
-fn object(ty: Type<'_>, node: &Node, map: &Map<String, Value>, old: Option<&Value>, path: &str, outcome: &mut Outcome) {
+fn object(
+    ty: Type<'_>,
+    node: &Node,
+    map: &Map<String, Value>,
+    old: Option<&Value>,
+    path: &str,
+    outcome: &mut Outcome,
+) {
     let rules = &node.rules;
     let size = map.len();
     if let Some(least) = rules.min_properties.filter(|&least| (size as u64) < least) {
@@ -412,9 +461,18 @@ fn object(ty: Type<'_>, node: &Node, map: &Map<String, Value>, old: Option<&Valu
         }
         if rules.closed {
             let detail = format!("{path}.{key} in body is a forbidden property");
-            outcome.add(FieldError::invalid(path, &Value::from(key.as_str()), &detail));
+            outcome.add(FieldError::invalid(
+                path,
+                &Value::from(key.as_str()),
+                &detail,
+            ));
         } else if let Additional::Typed(slot) = &node.additional {
-            outcome.merge(check(ty.at(slot), value, before(key), &format!("{path}.{key}")));
+            outcome.merge(check(
+                ty.at(slot),
+                value,
+                before(key),
+                &format!("{path}.{key}"),
+            ));
         }
     }
     for (key, slot) in &node.properties {
@@ -453,7 +511,9 @@ fn combined(ty: Type<'_>, rules: &Rules, value: &Value, path: &str, outcome: &mu
             }
         }
         if !valid {
-            outcome.add(nowhere(format!("{name} must validate at least one schema (anyOf)")));
+            outcome.add(nowhere(format!(
+                "{name} must validate at least one schema (anyOf)"
+            )));
             outcome.merge(best.unwrap_or_default());
         }
     }
@@ -474,7 +534,9 @@ fn combined(ty: Type<'_>, rules: &Rules, value: &Value, path: &str, outcome: &mu
                 0 => "Found none valid".into(),
                 n => format!("Found {n} valid alternatives").into(),
             };
-            outcome.add(nowhere(format!("{name} must validate one and only one schema (oneOf). {found}")));
+            outcome.add(nowhere(format!(
+                "{name} must validate one and only one schema (oneOf). {found}"
+            )));
             outcome.merge(best.unwrap_or_default());
         }
     }
@@ -487,13 +549,17 @@ fn combined(ty: Type<'_>, rules: &Rules, value: &Value, path: &str, outcome: &mu
         }
         if valid != rules.all_of.len() {
             let none = if valid == 0 { ". None validated" } else { "" };
-            outcome.add(nowhere(format!("{name} must validate all the schemas (allOf){none}")));
+            outcome.add(nowhere(format!(
+                "{name} must validate all the schemas (allOf){none}"
+            )));
         }
     }
     if let Some(slot) = &rules.not
         && check(ty.at(slot), value, None, path).errors.is_empty()
     {
-        outcome.add(nowhere(format!("{name} must not validate the schema (not)")));
+        outcome.add(nowhere(format!(
+            "{name} must not validate the schema (not)"
+        )));
     }
     outcome.checks += 1;
 }
@@ -505,7 +571,11 @@ fn embedded(ty: Type<'_>, value: &Value, path: &str, outcome: &mut Outcome) {
         Value::Object(map) => {
             if node.embedded {
                 for key in ["apiVersion", "kind"] {
-                    if map.get(key).and_then(Value::as_str).is_none_or(str::is_empty) {
+                    if map
+                        .get(key)
+                        .and_then(Value::as_str)
+                        .is_none_or(str::is_empty)
+                    {
                         outcome.add(FieldError::required(&child(path, key), "must not be empty"));
                     }
                 }
@@ -544,20 +614,27 @@ fn lists(ty: Type<'_>, value: &Value, path: &str, errors: &mut Vec<FieldError>) 
             match &node.list {
                 ListKind::Atomic => {}
                 ListKind::Set => repeated(items.iter().cloned(), path, errors),
-                ListKind::Map(keys) => match items.iter().position(|i| !i.is_object() && !i.is_null()) {
-                    Some(index) => {
-                        let detail = "must be an object for an array of list-type map";
-                        let path = format!("{path}[{index}]");
-                        errors.extend(items.get(index).map(|i| FieldError::invalid(&path, i, detail)));
+                ListKind::Map(keys) => {
+                    match items.iter().position(|i| !i.is_object() && !i.is_null()) {
+                        Some(index) => {
+                            let detail = "must be an object for an array of list-type map";
+                            let path = format!("{path}[{index}]");
+                            errors.extend(
+                                items
+                                    .get(index)
+                                    .map(|i| FieldError::invalid(&path, i, detail)),
+                            );
+                        }
+                        None => {
+                            let identities = items.iter().map(|item| {
+                                let pick =
+                                    |key: &String| item.get(key).map(|v| (key.clone(), v.clone()));
+                                Value::Object(keys.iter().filter_map(pick).collect())
+                            });
+                            repeated(identities, path, errors);
+                        }
                     }
-                    None => {
-                        let identities = items.iter().map(|item| {
-                            let pick = |key: &String| item.get(key).map(|v| (key.clone(), v.clone()));
-                            Value::Object(keys.iter().filter_map(pick).collect())
-                        });
-                        repeated(identities, path, errors);
-                    }
-                },
+                }
             }
             for (index, item) in items.iter().enumerate() {
                 lists(ty.items(), item, &format!("{path}[{index}]"), errors);
@@ -616,7 +693,11 @@ fn built_in(ty: Type<'_>, value: &Value, path: &str, errors: &mut Vec<FieldError
         }
         Value::String(text) if !text.is_empty() => {
             if !node.rules.one_of_values.is_empty() && !node.rules.one_of_values.contains(value) {
-                errors.push(FieldError::unsupported(path, value, &node.rules.one_of_values));
+                errors.push(FieldError::unsupported(
+                    path,
+                    value,
+                    &node.rules.one_of_values,
+                ));
             }
         }
         _ => {}
