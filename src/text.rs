@@ -72,7 +72,7 @@ fn shorten(grapheme: &str) -> &str {
 }
 
 fn scrub(text: &str, one_line: bool) -> Cow<'_, str> {
-    let is_fine = |c: char| !is_unsafe(c) && !(one_line && is_layout(c));
+    let is_fine = |c: char| !(is_unsafe(c) || one_line && is_layout(c));
     let Some(first) = text.find(|c| !is_fine(c)) else {
         return Cow::Borrowed(text);
     };

@@ -325,12 +325,17 @@ impl<'l> Builder<'l> {
                 "quote it if text is meant",
                 at,
             )),
-            other if other.to_string() == *text => Ok(text.into_owned()),
-            other => Err(self.unsupported(
-                format!("key {} would become {other}", shown(&text)),
-                "quote the key",
-                at,
-            )),
+            other => {
+                let canonical = other.to_string();
+                if canonical == text {
+                    return Ok(canonical);
+                }
+                Err(self.unsupported(
+                    format!("key {} would become {canonical}", shown(&text)),
+                    "quote the key",
+                    at,
+                ))
+            }
         }
     }
 
