@@ -13,6 +13,7 @@ mod definitions;
 mod delete;
 mod discovery;
 mod encode;
+mod install;
 mod list;
 mod names;
 pub mod object;
@@ -108,25 +109,6 @@ impl Embedded {
     /// The store below, for tests and measurements.
     pub fn store(&self) -> &Store {
         &self.shared.store
-    }
-
-    /// Puts the namespaces, kinds and policies that every store has into a new one.
-    async fn install(&self) -> Result<(), Failure> {
-        for namespace in ["default", "kube-system", "kube-public"] {
-            let object = serde_json::json!({
-                "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace},
-            });
-            self.ensure(&object).await?;
-        }
-        Ok(())
-    }
-
-    /// Creates an object unless its name is taken.
-    async fn ensure(&self, object: &Value) -> Result<(), Failure> {
-        match self.shared.create_plain(object, &self.user).await {
-            Err(failure) if failure.reason == "AlreadyExists" => Ok(()),
-            other => other,
-        }
     }
 }
 

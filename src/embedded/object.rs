@@ -34,6 +34,8 @@ pub enum Part {
     Status,
     /// The part of a namespace that holds its finalizers.
     Finalize,
+    /// Its number of replicas.
+    Scale,
 }
 
 impl Part {
@@ -42,6 +44,7 @@ impl Part {
             Part::Main => None,
             Part::Status => Some("status"),
             Part::Finalize => Some("finalize"),
+            Part::Scale => Some("scale"),
         }
     }
 }
@@ -219,8 +222,8 @@ pub fn update(
     }
     meta.remove("resourceVersion");
     match part {
-        Part::Main if resource.has_status() => copy(&mut object, old, "status"),
-        Part::Main => {}
+        Part::Main | Part::Scale if resource.has_status() => copy(&mut object, old, "status"),
+        Part::Main | Part::Scale => {}
         Part::Status => keep_all_but_status(resource, old, &mut object),
         Part::Finalize => {
             let finalizers = object["spec"]["finalizers"].clone();

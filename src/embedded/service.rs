@@ -57,6 +57,8 @@ pub(super) enum Content {
     Bytes(Vec<u8>),
     Text(&'static str),
     Stream(Body),
+    /// An aggregated discovery document, whose form is named in the media type.
+    Aggregated(Value, String),
 }
 
 impl Answer {
@@ -134,13 +136,12 @@ impl Embedded {
             Route::Version => Ok(discovery::server_version()),
             Route::OpenApiIndex => Ok(openapi::index(&catalog)),
             Route::OpenApi(group, version) => openapi::document(&catalog, &group, &version),
-            Route::OpenApiV2 => openapi::v2(&catalog, &parts.headers),
             Route::Health => Ok(Answer {
                 code: 200,
                 content: Content::Text("ok"),
                 warnings: Vec::new(),
             }),
-            Route::Unknown => Ok(no_such_page()),
+            Route::Unknown | Route::OpenApiV2 => Ok(no_such_page()),
         }
     }
 
@@ -322,7 +323,14 @@ fn accepts_yaml(headers: &HeaderMap) -> bool {
 fn respond(answer: Result<Answer, Failure>, yaml: bool) -> Response<Body> {
     let answer = answer.unwrap_or_else(|failure| Answer::json(failure.status_code().as_u16(), failure.to_json()));
     let full = |bytes: Vec<u8>| Full::new(Bytes::from(bytes)).map_err(|never| match never {}).boxed_unsync();
+    let mut aggregated = None;
     let (media, body) = match answer.content {
+        Content::Aggregated(value, form) => {
+            aggregated = Some(format!(
+                "application/json;g=apidiscovery.k8s.io;v={form};as=APIGroupDiscoveryList"
+            ));
+            ("application/json", full(encode::to_bytes(&value)))
+        }
         Content::Text(text) => ("text/plain; charset=utf-8", full(text.into())),
         Content::Stream(body) => ("application/json", body),
         Content::Bytes(bytes) if !yaml => ("application/json", full(bytes)),
@@ -337,6 +345,9 @@ fn respond(answer: Result<Answer, Failure>, yaml: bool) -> Response<Body> {
     *response.status_mut() = StatusCode::from_u16(answer.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(media));
+    if let Some(media) = aggregated.and_then(|media| header::HeaderValue::from_str(&media).ok()) {
+        headers.insert(header::CONTENT_TYPE, media);
+    }
     headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-cache, private"));
     for warning in answer.warnings {
         let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use http::Method;
 use serde_json::{Value, json};
 
 use super::admission::{Admission, Verb};
 use super::apply::{self, ApplyError, Manager, Operation};
 use super::catalog::{Catalog, Resource};
-use super::object::{self, Draft, Part, Writer, meta};
-use super::route::{Options, Target};
+use super::object::{self, Draft, Part, meta};
+use super::route::Options;
 use super::service::{Answer, Call, Form};
 use super::sqlite::{Expect, Follow, FollowUp, Put, Remove, Revision, StoreError, Write};
 use super::status::{Cause, Failure};
@@ -140,43 +139,6 @@ impl Shared {
             )),
             Err(other) => Err(other.into()),
         }
-    }
-
-    /// Creates an object of the server's own, without a request.
-    pub(super) async fn create_plain(&self, object: &Value, user: &Arc<User>) -> Result<(), Failure> {
-        let version = object["apiVersion"].as_str().unwrap_or_default();
-        let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
-        let catalog = self.catalog().await?;
-        let kind = object["kind"].as_str().unwrap_or_default();
-        let resource = catalog
-            .of_version(group, version)
-            .find(|resource| resource.subject.kind == kind)
-            .cloned()
-            .ok_or_else(Failure::no_such_resource)?;
-        let namespace = meta(object, "namespace");
-        let call = Call {
-            method: Method::POST,
-            target: Target {
-                group: group.to_owned(),
-                version: version.to_owned(),
-                namespace: (!namespace.is_empty()).then(|| namespace.to_owned()),
-                plural: resource.subject.plural.clone(),
-                name: None,
-                subresource: None,
-            },
-            options: Options::default(),
-            body: bytes::Bytes::new(),
-            content_type: String::new(),
-            form: Form::Object,
-            writer: Writer {
-                user: user.name.clone(),
-                manager: "bowline".into(),
-                now: super::service::now(),
-                field_validation: super::route::FieldValidation::Ignore,
-            },
-            user: user.clone(),
-        };
-        self.create_object(&resource, object.clone(), &call, false).await.map(drop)
     }
 
     /// PUT of a whole object.

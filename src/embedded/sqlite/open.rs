@@ -282,7 +282,7 @@ CREATE TABLE follow_up (
     PRIMARY KEY (what, subject)
 ) WITHOUT ROWID;
 CREATE TABLE state (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-INSERT INTO state VALUES ('compacted', 0), ('live', 0), ('dead', 0);
+INSERT INTO state VALUES ('compacted', 0), ('live', 0), ('dead', 0), ('installed', 0);
 -- Revision 1 is taken, so that a list of an empty store has a revision to watch from.
 INSERT INTO sqlite_sequence VALUES ('log', 1);
 ";

@@ -152,6 +152,11 @@ impl Store {
         .await
     }
 
+    /// A mark of what was installed last; 0 for nothing.
+    pub async fn installed(&self) -> Result<u64, StoreError> {
+        self.read(|connection| state(connection, "installed").map(Ok)).await
+    }
+
     /// The newest revision in the file, whoever wrote it.
     pub async fn newest(&self) -> Result<Revision, StoreError> {
         self.read(|connection| open::newest(connection).map(Ok)).await

@@ -119,6 +119,7 @@ type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 pub(super) enum Job {
     Write(Write, Reply<Revision>),
     Done(FollowUp, Reply<()>),
+    Installed(u64, Reply<()>),
     Compact(Reply<Revision>),
 }
 
@@ -136,6 +137,11 @@ impl Store {
     /// Strikes a piece of finished work from the list.
     pub async fn done(&self, work: FollowUp) -> Result<(), StoreError> {
         self.ask(|reply| Job::Done(work, reply)).await
+    }
+
+    /// Sets the mark of what was installed.
+    pub async fn set_installed(&self, mark: u64) -> Result<(), StoreError> {
+        self.ask(|reply| Job::Installed(mark, reply)).await
     }
 
     /// Forgets every replaced state, so that older watches have to start again.
@@ -216,6 +222,7 @@ fn write_all(
     // Each job leaves its answer here, so that a failure reaches all of the batch.
     let mut writes = Vec::new();
     let mut finished = Vec::new();
+    let mut mark = None;
     for job in jobs {
         match job {
             Job::Write(write, reply) => {
@@ -230,6 +237,10 @@ fn write_all(
                 answers.push(Box::new(move |fate| drop(reply.send(fate))));
                 finished.push(work);
             }
+            Job::Installed(number, reply) => {
+                answers.push(Box::new(move |fate| drop(reply.send(fate))));
+                mark = Some(number);
+            }
             Job::Compact(reply) => compactions.push(reply),
         }
     }
@@ -242,6 +253,9 @@ fn write_all(
         transaction
             .prepare_cached("DELETE FROM follow_up WHERE what = ?1 AND subject = ?2")?
             .execute(params![work.name(), work.subject])?;
+    }
+    if let Some(mark) = mark {
+        transaction.execute("UPDATE state SET value = ?1 WHERE name = 'installed'", [mark])?;
     }
     let written = batch.finish()?;
     transaction.commit()?;
