@@ -90,9 +90,11 @@ async fn a_custom_resource_that_is_not_there(t: Target) -> Outcome {
 }
 
 async fn a_version_that_is_not_there(t: Target) -> Outcome {
-    let answer = t.get(&t.group("apps/v9", "deployments")).await;
-    same("code", &json!(answer.code), json!(404));
-    same("body", &answer.body, json!("404 page not found\n"));
+    t.get(&t.group("apps/v9", "deployments")).await.refused(
+        404,
+        "NotFound",
+        "the server could not find the requested resource",
+    );
     let answer = t
         .get(&t.group("conformance.bowline.dev/v9", "widgets"))
         .await;
@@ -138,9 +140,9 @@ async fn from_a_revision_that_is_no_number(t: Target) -> Outcome {
     t.configmap("a").await;
     let path = format!("{}?resourceVersion=abc", t.configmaps("/a"));
     t.get(&path).await.refused(
-        400,
-        "BadRequest",
-        "?",
+        500,
+        "",
+        r#"resourceVersion: Invalid value: "abc": strconv.ParseUint: parsing "abc": invalid syntax"#,
     );
     Ok(())
 }
