@@ -1,6 +1,192 @@
-//! One suite for the embedded API and for a real kube-apiserver.
+//! One suite for the embedded API and for a real kube-apiserver: every case runs on both, as
+//! `embedded::subject::case` and `cluster::subject::case`.
+//!
+//! The real server is the authority: a case is first made to pass there, and an embedded API
+//! that answers otherwise is wrong. Each case has a namespace of its own.
 
-#[test]
-fn the_program_is_called_bowline() {
-    assert_eq!(env!("CARGO_PKG_NAME"), "bowline");
+#[path = "../cluster/mod.rs"]
+mod cluster;
+mod target;
+mod widget;
+
+mod admission;
+mod apply;
+mod bodies;
+mod crd;
+mod create;
+mod delete;
+mod dependents;
+mod discovery;
+mod dryrun;
+mod finalizers;
+mod fields;
+mod kinds;
+mod list;
+mod names;
+mod namespaces;
+mod pagination;
+mod patch;
+mod read;
+mod reviews;
+mod runtime;
+mod selectors;
+mod strategic;
+mod subresources;
+mod table;
+mod update;
+mod validation;
+mod watch;
+
+use std::{future::Future, pin::Pin, process::ExitCode, sync::Arc, time::Duration};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use target::{Place, Target};
+
+/// What a case returns; its expectations panic with what was expected and what came.
+pub type Outcome = Result<(), Failed>;
+
+type Run = dyn Fn(Target) -> Pin<Box<dyn Future<Output = Outcome> + Send>> + Send + Sync;
+
+/// One promise of the API.
+#[derive(Clone)]
+pub struct Case {
+    name: String,
+    run: Arc<Run>,
+    alone: bool,
+}
+
+/// Makes a case of an async function; the function's path gives the case its name.
+pub fn case<F, R>(run: F) -> Case
+where
+    F: Fn(Target) -> R + Send + Sync + 'static,
+    R: Future<Output = Outcome> + Send + 'static,
+{
+    let path = std::any::type_name::<F>();
+    Case {
+        name: path
+            .split_once("::")
+            .map_or(path, |(_, name)| name)
+            .to_owned(),
+        run: Arc::new(move |target| Box::pin(run(target))),
+        alone: false,
+    }
+}
+
+/// Makes a case that must not run beside others, because it changes what all of them see.
+pub fn alone<F, R>(run: F) -> Case
+where
+    F: Fn(Target) -> R + Send + Sync + 'static,
+    R: Future<Output = Outcome> + Send + 'static,
+{
+    Case {
+        alone: true,
+        ..case(run)
+    }
+}
+
+fn cases() -> Vec<Case> {
+    [
+        admission::cases(),
+        apply::cases(),
+        bodies::cases(),
+        crd::cases(),
+        create::cases(),
+        delete::cases(),
+        dependents::cases(),
+        discovery::cases(),
+        dryrun::cases(),
+        finalizers::cases(),
+        fields::cases(),
+        kinds::cases(),
+        list::cases(),
+        names::cases(),
+        namespaces::cases(),
+        pagination::cases(),
+        patch::cases(),
+        read::cases(),
+        reviews::cases(),
+        runtime::cases(),
+        selectors::cases(),
+        strategic::cases(),
+        subresources::cases(),
+        table::cases(),
+        update::cases(),
+        validation::cases(),
+        watch::cases(),
+    ]
+    .concat()
+}
+
+const DEADLINE: Duration = Duration::from_secs(120);
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // Cases wait for servers more than they compute.
+    arguments.test_threads.get_or_insert(8);
+    let runtime = tokio::runtime::Runtime::new().expect("a tokio runtime");
+    let cases = cases();
+    let wanted = |place: &str| {
+        !arguments.list
+            && cases.iter().any(|case| {
+                let name = format!("{place}::{}", case.name);
+                !arguments.is_filtered_out(&Trial::test(name, || Ok(())))
+            })
+    };
+    let embedded = runtime.block_on(async {
+        match wanted("embedded") {
+            true => Place::embedded().await,
+            false => None,
+        }
+    });
+    let cluster = runtime.block_on(async {
+        match wanted("cluster") {
+            true => Place::cluster().await,
+            false => None,
+        }
+    });
+    let mut trials = Vec::new();
+    for (name, place) in [("embedded", &embedded), ("cluster", &cluster)] {
+        for case in &cases {
+            trials.push(trial(name, case.clone(), place.clone(), runtime.handle()));
+        }
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    // The servers end here, before the process does.
+    drop((embedded, cluster));
+    conclusion.exit_code()
+}
+
+fn trial(
+    name: &str,
+    case: Case,
+    place: Option<Arc<Place>>,
+    runtime: &tokio::runtime::Handle,
+) -> Trial {
+    let runtime = runtime.clone();
+    let missing = place.is_none();
+    Trial::test(format!("{name}::{}", case.name), move || {
+        let Some(place) = place else {
+            return Err(Failed::from("there is no such target here"));
+        };
+        runtime.block_on(async {
+            let (_shared, _alone) = if case.alone {
+                (None, Some(place.turn.write().await))
+            } else {
+                (Some(place.turn.read().await), None)
+            };
+            let work = async {
+                let target = Target::new(place.clone(), &case.name).await;
+                (case.run)(target).await
+            };
+            tokio::time::timeout(DEADLINE, work)
+                .await
+                .unwrap_or_else(|_| {
+                    Err(Failed::from(format!(
+                        "not finished after {} s",
+                        DEADLINE.as_secs()
+                    )))
+                })
+        })
+    })
+    .with_ignored_flag(missing)
 }

@@ -1,0 +1,364 @@
+//! A real Kubernetes API for tests and benchmarks: etcd, kube-apiserver and, when asked for,
+//! kube-controller-manager, on free loopback ports with everything in one temporary directory.
+//!
+//! There are no nodes: nothing schedules or runs pods here.
+
+#![allow(dead_code)] // every test program uses another part of it
+
+mod binaries;
+mod server;
+
+use std::{
+    env, fs,
+    net::{Ipv4Addr, TcpListener},
+    path::PathBuf,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use base64::Engine;
+use binaries::Binaries;
+use kube::config::AuthInfo;
+use ring::signature::KeyPair;
+use server::Server;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// The user that may do everything.
+pub const ADMIN: &str = "admin";
+/// Users without any rights of their own, for tests that grant some.
+pub const USERS: [&str; 4] = ["ana", "bob", "cleo", "dan"];
+
+/// How a cluster is started.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// Runs the garbage collector and the namespace controller.
+    pub controllers: bool,
+    /// Makes etcd wait for the disk on every write, as it does in production.
+    pub durable: bool,
+}
+
+/// A running cluster; dropping it ends its servers and removes its directory.
+pub struct Cluster {
+    /// Where kube-apiserver answers.
+    pub url: String,
+    etcd_port: u16,
+    kubectl: PathBuf,
+    servers: Vec<Server>,
+    directory: tempfile::TempDir,
+    binaries: Binaries,
+}
+
+/// Tells whether a cluster can be started, and prints the one line that says why not.
+///
+/// # Panics
+/// In CI (`CI=true`), where the cluster half must not be skipped.
+pub fn available() -> bool {
+    match Binaries::find() {
+        Ok(_) => true,
+        Err(why) => {
+            let line = format!("skipped: everything that needs a real cluster: {why}");
+            assert!(
+                env::var("CI").as_deref() != Ok("true"),
+                "in CI nothing is skipped; {line}"
+            );
+            eprintln!("{line}");
+            false
+        }
+    }
+}
+
+impl Cluster {
+    /// Starts a cluster and waits until it is ready; `None` if there are no programs to start.
+    ///
+    /// # Panics
+    /// When a server does not come up; the message ends with the last lines of its log.
+    pub async fn start(options: Options) -> Option<Self> {
+        if !available() {
+            return None;
+        }
+        let binaries = Binaries::find().expect("programs that were there a moment ago");
+        // Another process may take a port between our looking and the server's binding.
+        for _ in 0..2 {
+            if let Ok(cluster) = Self::attempt(&binaries, options).await {
+                return Some(cluster);
+            }
+        }
+        match Self::attempt(&binaries, options).await {
+            Ok(cluster) => Some(cluster),
+            Err(why) => panic!("the test cluster did not start: {why}"),
+        }
+    }
+
+    async fn attempt(binaries: &Binaries, options: Options) -> Result<Self, String> {
+        let directory = tempfile::Builder::new()
+            .prefix("bowline-cluster-")
+            .tempdir()
+            .map_err(|error| error.to_string())?;
+        let [client_port, peer_port, api_port] = free_ports();
+        let mut cluster = Self {
+            url: format!("https://127.0.0.1:{api_port}"),
+            etcd_port: client_port,
+            kubectl: binaries.kubectl.clone(),
+            servers: Vec::new(),
+            directory,
+            binaries: binaries.clone(),
+        };
+        cluster.write_credentials();
+        cluster.start_etcd(client_port, peer_port, options.durable);
+        cluster.start_apiserver(client_port, api_port);
+        cluster.wait_until_ready().await?;
+        if options.controllers {
+            cluster.start_controllers();
+        }
+        Ok(cluster)
+    }
+
+    fn start_etcd(&mut self, client_port: u16, peer_port: u16, durable: bool) {
+        let client = format!("http://127.0.0.1:{client_port}");
+        let peer = format!("http://127.0.0.1:{peer_port}");
+        let arguments = [
+            format!("--data-dir={}", self.path("etcd").display()),
+            format!("--listen-client-urls={client}"),
+            format!("--advertise-client-urls={client}"),
+            format!("--listen-peer-urls={peer}"),
+            format!("--initial-advertise-peer-urls={peer}"),
+            format!("--initial-cluster=default={peer}"),
+            format!("--unsafe-no-fsync={}", !durable),
+        ];
+        let server = Server::start(
+            "etcd",
+            &self.binaries.etcd,
+            &arguments,
+            self.directory.path(),
+        );
+        self.servers.push(server);
+    }
+
+    fn start_apiserver(&mut self, etcd_port: u16, api_port: u16) {
+        let private = self.path("service-account.key");
+        let public = self.path("service-account.pub");
+        let arguments = [
+            format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
+            "--bind-address=127.0.0.1".to_owned(),
+            "--advertise-address=127.0.0.1".to_owned(),
+            format!("--secure-port={api_port}"),
+            format!("--cert-dir={}", self.path("certificates").display()),
+            format!("--token-auth-file={}", self.path("tokens.csv").display()),
+            "--authorization-mode=RBAC".to_owned(),
+            "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+            format!("--service-account-signing-key-file={}", private.display()),
+            format!("--service-account-key-file={}", public.display()),
+            "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
+            // There is nobody here who would make the accounts that it waits for.
+            "--disable-admission-plugins=ServiceAccount".to_owned(),
+            "--endpoint-reconciler-type=none".to_owned(),
+            "--max-requests-inflight=2000".to_owned(),
+            "--max-mutating-requests-inflight=1000".to_owned(),
+            "--enable-priority-and-fairness=false".to_owned(),
+        ];
+        let server = Server::start(
+            "kube-apiserver",
+            &self.binaries.kube_apiserver,
+            &arguments,
+            self.directory.path(),
+        );
+        self.servers.push(server);
+    }
+
+    /// Starts the garbage collector and the namespace controller.
+    ///
+    /// The garbage collector looks for new kinds every half minute only, so kinds whose
+    /// dependents a test deletes are installed before this is called.
+    pub fn start_controllers(&mut self) {
+        let kubeconfig = self.kubeconfig();
+        let arguments = [
+            format!("--kubeconfig={}", kubeconfig.display()),
+            "--controllers=garbage-collector-controller,namespace-controller".to_owned(),
+            "--leader-elect=false".to_owned(),
+            "--secure-port=0".to_owned(),
+            "--kube-api-qps=500".to_owned(),
+            "--kube-api-burst=1000".to_owned(),
+        ];
+        let server = Server::start(
+            "kube-controller-manager",
+            &self.binaries.kube_controller_manager,
+            &arguments,
+            self.directory.path(),
+        );
+        self.servers.push(server);
+    }
+
+    async fn wait_until_ready(&mut self) -> Result<(), String> {
+        let client = self.client();
+        let deadline = Instant::now() + Duration::from_secs(90);
+        loop {
+            let request = http::Request::get("/readyz")
+                .body(Vec::new())
+                .map_err(|error| error.to_string())?;
+            let answer = client.request_text(request).await;
+            if matches!(answer.as_deref(), Ok("ok")) {
+                return Ok(());
+            }
+            let ended = self
+                .servers
+                .iter_mut()
+                .any(|server| server.ended().is_some());
+            if ended || Instant::now() > deadline {
+                let logs: Vec<String> = self.servers.iter().map(Server::tail).collect();
+                let why = answer.map_or_else(|error| error.to_string(), |text| text);
+                return Err(format!(
+                    "/readyz answered: {why}\n{}",
+                    logs.join("\n")
+                ));
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Returns a client of the user that may do everything.
+    pub fn client(&self) -> kube::Client {
+        self.client_as(ADMIN)
+    }
+
+    /// Returns a client of one of [`USERS`] or of [`ADMIN`].
+    pub fn client_as(&self, user: &str) -> kube::Client {
+        kube::Client::try_from(self.config(user)).expect("a client for a loopback address")
+    }
+
+    /// Returns the connection settings of a user.
+    pub fn config(&self, user: &str) -> kube::Config {
+        let mut config = kube::Config::new(self.url.parse().expect("a loopback address"));
+        config.accept_invalid_certs = true;
+        config.auth_info = AuthInfo {
+            token: Some(self.token(user).into()),
+            ..AuthInfo::default()
+        };
+        config
+    }
+
+    /// Returns the bearer token of a user.
+    pub fn token(&self, user: &str) -> String {
+        format!("token-of-{user}")
+    }
+
+    /// Writes a kubeconfig of the user that may do everything and returns where it is.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.kubeconfig_of(ADMIN)
+    }
+
+    /// Writes a kubeconfig of a user and returns where it is.
+    pub fn kubeconfig_of(&self, user: &str) -> PathBuf {
+        let kubeconfig = serde_json::json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "test", "cluster": {"server": self.url, "insecure-skip-tls-verify": true}}],
+            "users": [{"name": user, "user": {"token": self.token(user)}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": user, "namespace": "default"}}],
+            "current-context": "test",
+        });
+        let path = self.path(&format!("kubeconfig-{user}"));
+        fs::write(&path, kubeconfig.to_string()).expect("a kubeconfig in the cluster's directory");
+        path
+    }
+
+    /// Returns a kubectl that talks to this cluster and to nothing else.
+    pub fn kubectl(&self) -> Command {
+        let mut command = Command::new(&self.kubectl);
+        command
+            .env("KUBECONFIG", self.kubeconfig())
+            .env("HOME", self.directory.path())
+            .env("KUBECACHEDIR", self.path("kubectl-cache"));
+        command
+    }
+
+    /// Makes etcd forget everything before its newest revision.
+    pub async fn compact(&self) {
+        let range = self
+            .etcd("range", &serde_json::json!({"key": "AA==", "limit": 1}))
+            .await;
+        let revision = range["header"]["revision"].clone();
+        assert!(revision.is_string(), "etcd told no revision: {range}");
+        let compacted = self
+            .etcd(
+                "compaction",
+                &serde_json::json!({"revision": revision, "physical": true}),
+            )
+            .await;
+        assert!(
+            compacted["header"].is_object(),
+            "etcd did not compact: {compacted}"
+        );
+    }
+
+    // etcd's JSON gateway; one request of HTTP/1.0 needs no client library.
+    async fn etcd(&self, call: &str, body: &serde_json::Value) -> serde_json::Value {
+        let body = body.to_string();
+        let request = format!(
+            "POST /v3/kv/{call} HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let mut stream = tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, self.etcd_port))
+            .await
+            .expect("etcd answers");
+        stream
+            .write_all(request.as_bytes())
+            .await
+            .expect("etcd reads the request");
+        let mut answer = String::new();
+        stream
+            .read_to_string(&mut answer)
+            .await
+            .expect("etcd's answer is text");
+        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        serde_json::from_str(body).unwrap_or(serde_json::Value::String(answer))
+    }
+
+    fn write_credentials(&self) {
+        let mut tokens = format!("{},{ADMIN},{ADMIN},\"system:masters\"\n", self.token(ADMIN));
+        for user in USERS {
+            tokens.push_str(&format!("{},{user},{user},\n", self.token(user)));
+        }
+        fs::write(self.path("tokens.csv"), tokens).expect("a token file");
+        let (private, public) = signing_key();
+        fs::write(self.path("service-account.key"), private).expect("a signing key");
+        fs::write(self.path("service-account.pub"), public).expect("a public key");
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+}
+
+/// Makes a P-256 key pair in the two PEM forms that kube-apiserver reads.
+fn signing_key() -> (String, String) {
+    // SubjectPublicKeyInfo of an uncompressed P-256 point, up to the point itself.
+    const PREFIX: [u8; 26] = [
+        0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08,
+        0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
+    ];
+    let algorithm = &ring::signature::ECDSA_P256_SHA256_ASN1_SIGNING;
+    let random = ring::rand::SystemRandom::new();
+    let document = ring::signature::EcdsaKeyPair::generate_pkcs8(algorithm, &random)
+        .expect("a key from the system's randomness");
+    let pair =
+        ring::signature::EcdsaKeyPair::from_pkcs8(algorithm, document.as_ref(), &random)
+            .expect("the key that was just made");
+    let public = [&PREFIX[..], pair.public_key().as_ref()].concat();
+    (
+        pem("PRIVATE KEY", document.as_ref()),
+        pem("PUBLIC KEY", &public),
+    )
+}
+
+fn pem(label: &str, der: &[u8]) -> String {
+    let text = base64::engine::general_purpose::STANDARD.encode(der);
+    format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n")
+}
+
+fn free_ports<const N: usize>() -> [u16; N] {
+    // All are held until all are known, so that they differ.
+    let listeners: [TcpListener; N] = std::array::from_fn(|_| {
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free loopback port")
+    });
+    listeners.map(|listener| listener.local_addr().expect("its address").port())
+}

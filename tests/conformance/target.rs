@@ -1,0 +1,539 @@
+//! What a case runs against: requests in, answers and watch events out.
+//!
+//! Cases speak HTTP through `kube::Client`, so that status codes, headers and the whole body can
+//! be compared; the runtime cases use the typed API.
+
+use std::{
+    collections::VecDeque,
+    fmt::Write as _,
+    sync::Arc,
+    time::Duration,
+};
+
+use futures::{Stream, StreamExt};
+use http::{Method, Request, header};
+use http_body_util::BodyExt;
+use kube::{Client, client::Body};
+use serde_json::{Value, json};
+use tokio::sync::RwLock;
+
+use crate::{
+    cluster::{Cluster, Options},
+    widget,
+};
+
+/// How long a case waits for something that has to happen.
+pub const PATIENCE: Duration = Duration::from_secs(45);
+
+/// An API that is shared by all cases.
+pub struct Place {
+    client: Client,
+    backing: Backing,
+    /// Held shared by every case, and alone by the few that disturb others.
+    pub turn: RwLock<()>,
+}
+
+enum Backing {
+    Cluster(Cluster),
+}
+
+impl Place {
+    /// Opens the embedded API on a new file.
+    pub async fn embedded() -> Option<Arc<Self>> {
+        None
+    }
+
+    /// Starts a real cluster, if there are programs for one.
+    pub async fn cluster() -> Option<Arc<Self>> {
+        let mut cluster = Cluster::start(Options::default()).await?;
+        let client = cluster.client();
+        widget::install(&client).await;
+        cluster.start_controllers();
+        Some(Arc::new(Self {
+            client,
+            backing: Backing::Cluster(cluster),
+            turn: RwLock::default(),
+        }))
+    }
+}
+
+/// An API and the namespace of one case.
+#[derive(Clone)]
+pub struct Target {
+    place: Arc<Place>,
+    /// The client as users have it.
+    pub client: Client,
+    /// The case's own namespace.
+    pub namespace: String,
+}
+
+/// The ways to change an object in part.
+#[derive(Debug, Clone, Copy)]
+pub enum Patch {
+    Json,
+    Merge,
+    Strategic,
+}
+
+impl Patch {
+    fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json-patch+json",
+            Self::Merge => "application/merge-patch+json",
+            Self::Strategic => "application/strategic-merge-patch+json",
+        }
+    }
+}
+
+impl Target {
+    /// Makes the namespace of a case.
+    pub async fn new(place: Arc<Place>, case: &str) -> Self {
+        let mut namespace = case.replace("::", "-").replace('_', "-");
+        namespace.truncate(50);
+        let namespace = namespace.trim_end_matches('-').to_owned();
+        let target = Self {
+            client: place.client.clone(),
+            place,
+            namespace,
+        };
+        target
+            .post(
+                "/api/v1/namespaces",
+                &json!({"metadata": {"name": target.namespace}}),
+            )
+            .await
+            .created();
+        target
+    }
+
+    /// Makes a place that can forget old revisions do so.
+    pub async fn compact(&self) {
+        match &self.place.backing {
+            Backing::Cluster(cluster) => cluster.compact().await,
+        }
+    }
+
+    /// Returns the path of something in the core group in the case's namespace.
+    pub fn core(&self, rest: &str) -> String {
+        format!("/api/v1/namespaces/{}/{rest}", self.namespace)
+    }
+
+    /// Returns the path of something in another group in the case's namespace.
+    pub fn group(&self, group_version: &str, rest: &str) -> String {
+        format!("/apis/{group_version}/namespaces/{}/{rest}", self.namespace)
+    }
+
+    /// Returns the path of widgets in the case's namespace.
+    pub fn widgets(&self, rest: &str) -> String {
+        self.group(widget::API_VERSION, &format!("widgets{rest}"))
+    }
+
+    /// Returns the path of ConfigMaps in the case's namespace.
+    pub fn configmaps(&self, rest: &str) -> String {
+        self.core(&format!("configmaps{rest}"))
+    }
+
+    /// Sends a request as it is.
+    pub async fn send(&self, request: Request<Vec<u8>>) -> Answer {
+        let (parts, body) = request.into_parts();
+        let sent = format!(
+            "{} {}\n{}",
+            parts.method,
+            parts.uri,
+            String::from_utf8_lossy(&body)
+        );
+        let response = self
+            .client
+            .send(Request::from_parts(parts, Body::from(body)))
+            .await
+            .unwrap_or_else(|error| panic!("no answer to {sent}: {error}"));
+        let (parts, body) = response.into_parts();
+        let bytes = body
+            .collect_bytes()
+            .await
+            .unwrap_or_else(|error| panic!("the answer to {sent} broke off: {error}"));
+        let header = |name: &str| -> Vec<String> {
+            parts
+                .headers
+                .get_all(name)
+                .iter()
+                .filter_map(|value| value.to_str().ok())
+                .map(str::to_owned)
+                .collect()
+        };
+        Answer {
+            sent,
+            code: parts.status.as_u16(),
+            warnings: header("warning"),
+            content_type: header("content-type").join(", "),
+            body: serde_json::from_slice(&bytes)
+                .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned())),
+        }
+    }
+
+    async fn call(&self, method: Method, path: &str, content_type: &str, body: Vec<u8>) -> Answer {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::ACCEPT, "application/json")
+            .header(header::CONTENT_TYPE, content_type)
+            .body(body)
+            .expect("a path that a case writes");
+        self.send(request).await
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.get_as(path, "application/json").await
+    }
+
+    /// Asks for an answer of a certain form.
+    pub async fn get_as(&self, path: &str, accept: &str) -> Answer {
+        let request = Request::get(path)
+            .header(header::ACCEPT, accept)
+            .body(Vec::new())
+            .expect("a path that a case writes");
+        self.send(request).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+        let body = body.to_string().into_bytes();
+        self.call(Method::POST, path, "application/json", body)
+            .await
+    }
+
+    /// Posts bytes that may be no JSON at all.
+    pub async fn post_raw(&self, path: &str, content_type: &str, body: &str) -> Answer {
+        self.call(Method::POST, path, content_type, body.into())
+            .await
+    }
+
+    pub async fn put(&self, path: &str, body: &Value) -> Answer {
+        let body = body.to_string().into_bytes();
+        self.call(Method::PUT, path, "application/json", body).await
+    }
+
+    pub async fn patch(&self, path: &str, kind: Patch, body: &Value) -> Answer {
+        let body = body.to_string().into_bytes();
+        self.call(Method::PATCH, path, kind.content_type(), body)
+            .await
+    }
+
+    /// Patches with any content type and any bytes.
+    pub async fn patch_raw(&self, path: &str, content_type: &str, body: &str) -> Answer {
+        self.call(Method::PATCH, path, content_type, body.into())
+            .await
+    }
+
+    /// Applies as a field manager.
+    pub async fn apply(&self, path: &str, manager: &str, body: &Value) -> Answer {
+        let path = format!("{path}?fieldManager={manager}");
+        self.patch_raw(&path, "application/apply-patch+yaml", &body.to_string())
+            .await
+    }
+
+    /// Applies as a field manager that takes what others own.
+    pub async fn force_apply(&self, path: &str, manager: &str, body: &Value) -> Answer {
+        let path = format!("{path}?fieldManager={manager}&force=true");
+        self.patch_raw(&path, "application/apply-patch+yaml", &body.to_string())
+            .await
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.call(Method::DELETE, path, "application/json", Vec::new())
+            .await
+    }
+
+    /// Deletes with DeleteOptions.
+    pub async fn delete_with(&self, path: &str, options: &Value) -> Answer {
+        let mut options = options.clone();
+        options["apiVersion"] = json!("v1");
+        options["kind"] = json!("DeleteOptions");
+        let body = options.to_string().into_bytes();
+        self.call(Method::DELETE, path, "application/json", body)
+            .await
+    }
+
+    /// Creates a ConfigMap with one key and returns it.
+    pub async fn configmap(&self, name: &str) -> Value {
+        self.post(
+            &self.configmaps(""),
+            &json!({"metadata": {"name": name}, "data": {"k": "v"}}),
+        )
+        .await
+        .created()
+    }
+
+    /// Creates a widget with a spec and returns it.
+    pub async fn widget(&self, name: &str, spec: Value) -> Value {
+        self.post(&self.widgets(""), &widget::with_spec(name, spec))
+            .await
+            .created()
+    }
+
+    /// Opens a watch; the path carries all parameters except `watch` itself.
+    pub async fn watch(&self, path: &str) -> Watch {
+        self.watch_as(path, "application/json").await
+    }
+
+    /// Opens a watch whose events have a certain form.
+    pub async fn watch_as(&self, path: &str, accept: &str) -> Watch {
+        let separator = if path.contains('?') { '&' } else { '?' };
+        let path = format!("{path}{separator}watch=true");
+        let request = Request::get(&path)
+            .header(header::ACCEPT, accept)
+            .body(Body::empty())
+            .expect("a path that a case writes");
+        let response = tokio::time::timeout(PATIENCE, self.client.send(request))
+            .await
+            .unwrap_or_else(|_| panic!("GET {path} sent no headers"))
+            .unwrap_or_else(|error| panic!("no answer to GET {path}: {error}"));
+        let (parts, body) = response.into_parts();
+        if !parts.status.is_success() {
+            let bytes = body.collect_bytes().await.unwrap_or_default();
+            panic!(
+                "GET {path} answered {}: {}",
+                parts.status,
+                String::from_utf8_lossy(&bytes)
+            );
+        }
+        let chunks = body
+            .into_data_stream()
+            .map(|chunk| chunk.map(|bytes| bytes.to_vec()).unwrap_or_default());
+        Watch {
+            path,
+            chunks: Box::pin(chunks),
+            buffer: Vec::new(),
+            lines: VecDeque::new(),
+        }
+    }
+
+    /// Reads until the object is as a case wants it, or fails with what it last was.
+    pub async fn until(&self, path: &str, what: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let answer = self.get(path).await;
+            if wanted(&answer) {
+                return answer;
+            }
+            assert!(
+                tokio::time::Instant::now() < deadline,
+                "{what} did not happen to {path}; last: {} {:#}",
+                answer.code,
+                answer.body
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits until the object is gone.
+    pub async fn gone(&self, path: &str) {
+        self.until(path, "its end", |answer| answer.code == 404)
+            .await;
+    }
+
+    /// Returns the resourceVersion at which a list of ConfigMaps in the namespace is now.
+    pub async fn now(&self) -> String {
+        let list = self.get(&self.configmaps("")).await.ok();
+        text(&list, "/metadata/resourceVersion")
+    }
+}
+
+/// An HTTP answer with the request that it belongs to.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    sent: String,
+    pub code: u16,
+    pub warnings: Vec<String>,
+    pub content_type: String,
+    pub body: Value,
+}
+
+impl Answer {
+    /// Returns the body of a success.
+    #[track_caller]
+    pub fn ok(self) -> Value {
+        self.with_code(200)
+    }
+
+    /// Returns the body of a creation.
+    #[track_caller]
+    pub fn created(self) -> Value {
+        self.with_code(201)
+    }
+
+    /// Returns the body if the status code is as expected.
+    #[track_caller]
+    pub fn with_code(self, code: u16) -> Value {
+        assert!(
+            self.code == code,
+            "expected {code}, got {}\nrequest: {}\nanswer: {:#}",
+            self.code,
+            self.sent,
+            self.body
+        );
+        self.body
+    }
+
+    /// Expects a failure whose message begins with words of ours and goes on in the words of
+    /// some parser; returns its details.
+    #[track_caller]
+    pub fn refused_with(self, code: u16, reason: &str, beginning: &str) -> Value {
+        let message = self.body["message"].as_str().unwrap_or_default().to_owned();
+        assert!(
+            message.starts_with(beginning),
+            "expected a message that begins with: {beginning}\ngot: {message}\nrequest: {}\nanswer: {:#}",
+            self.sent,
+            self.body
+        );
+        self.refused(code, reason, &message)
+    }
+
+    /// Expects a failure: code, reason and message; returns its details.
+    #[track_caller]
+    pub fn refused(self, code: u16, reason: &str, message: &str) -> Value {
+        let mut expected = json!({
+            "kind": "Status", "apiVersion": "v1", "status": "Failure",
+            "code": code, "reason": reason, "message": message,
+        });
+        if let (true, Some(status)) = (reason.is_empty(), expected.as_object_mut()) {
+            status.remove("reason");
+        }
+        let mut actual = self.body.clone();
+        let details = actual
+            .as_object_mut()
+            .and_then(|status| {
+                status.remove("metadata");
+                status.remove("details")
+            })
+            .unwrap_or_default();
+        if message == "?" && std::env::var_os("APPROVE").is_some() { //TMP
+            approve(std::panic::Location::caller(), &actual["message"]); //TMP
+        } //TMP
+        if self.code != code || actual != expected {
+            panic!(
+                "{}\nrequest: {}",
+                difference("the refusal", &actual, &expected),
+                self.sent
+            );
+        }
+        details
+    }
+}
+
+/// An open watch.
+pub struct Watch {
+    path: String,
+    chunks: std::pin::Pin<Box<dyn Stream<Item = Vec<u8>> + Send>>,
+    buffer: Vec<u8>,
+    lines: VecDeque<Value>,
+}
+
+impl Watch {
+    /// Returns the next event, or `None` when the server has closed the watch.
+    pub async fn poll(&mut self) -> Option<Value> {
+        loop {
+            if let Some(line) = self.lines.pop_front() {
+                return Some(line);
+            }
+            let chunk = tokio::time::timeout(PATIENCE, self.chunks.next())
+                .await
+                .unwrap_or_else(|_| panic!("GET {} sent no event", self.path))?;
+            self.buffer.extend_from_slice(&chunk);
+            while let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.buffer.drain(..=end).collect();
+                let event = serde_json::from_slice(&line).unwrap_or_else(|_| {
+                    panic!(
+                        "GET {}: no JSON: {}",
+                        self.path,
+                        String::from_utf8_lossy(&line)
+                    )
+                });
+                self.lines.push_back(event);
+            }
+        }
+    }
+
+    /// Returns the next event, bookmarks included.
+    pub async fn next(&mut self) -> Value {
+        match self.poll().await {
+            Some(event) => event,
+            None => panic!("GET {} ended", self.path),
+        }
+    }
+
+    /// Expects an event of a type about an object and returns the object.
+    pub async fn expect(&mut self, kind: &str, name: &str) -> Value {
+        let mut event = self.next().await;
+        while event["type"] == "BOOKMARK" && kind != "BOOKMARK" {
+            event = self.next().await;
+        }
+        let actual = format!(
+            "{} {}",
+            event["type"].as_str().unwrap_or("?"),
+            event["object"]["metadata"]["name"].as_str().unwrap_or("?")
+        );
+        assert!(
+            actual == format!("{kind} {name}"),
+            "watch {}: expected {kind} {name}, got {actual}: {event:#}",
+            self.path
+        );
+        event["object"].take()
+    }
+}
+
+/// Compares two documents and shows both when they differ.
+#[track_caller]
+pub fn same(what: &str, actual: &Value, expected: Value) {
+    if expected == json!("?") && std::env::var_os("APPROVE").is_some() { //TMP
+        approve(std::panic::Location::caller(), actual); //TMP
+    } //TMP
+    assert!(
+        *actual == expected,
+        "{}",
+        difference(what, actual, &expected)
+    );
+}
+
+fn difference(what: &str, actual: &Value, expected: &Value) -> String {
+    let mut text = format!("{what} differs\nexpected: {expected:#}\n  actual: {actual:#}");
+    if let (Value::String(expected), Value::String(actual)) = (expected, actual) {
+        let _ = write!(text, "\nexpected text: {expected}\n  actual text: {actual}");
+    }
+    text
+}
+
+/// Returns the string at a JSON pointer.
+#[track_caller]
+pub fn text(value: &Value, pointer: &str) -> String {
+    match value.pointer(pointer).and_then(Value::as_str) {
+        Some(text) => text.to_owned(),
+        None => panic!("expected a string at {pointer} in {value:#}"),
+    }
+}
+
+/// Returns a copy without a field of its metadata.
+pub fn without_metadata(value: &Value, field: &str) -> Value {
+    let mut value = value.clone();
+    if let Some(metadata) = value["metadata"].as_object_mut() {
+        metadata.remove(field);
+    }
+    value
+}
+
+/// Returns the names of a list's items, in their order.
+#[track_caller]
+pub fn names(list: &Value) -> Vec<String> {
+    match list["items"].as_array() {
+        Some(items) => items
+            .iter()
+            .map(|item| text(item, "/metadata/name"))
+            .collect(),
+        None => panic!("expected a list, got {list:#}"),
+    }
+}
+
+fn approve(at: &std::panic::Location, actual: &Value) { //TMP
+    use std::io::Write as _; //TMP
+    let mut file = std::fs::OpenOptions::new().append(true).create(true).open("/tmp/approve.jsonl").unwrap(); //TMP
+    writeln!(file, "{}", json!({"file": at.file(), "line": at.line(), "actual": actual})).unwrap(); //TMP
+} //TMP
