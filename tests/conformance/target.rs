@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use bowline::embedded::Embedded;
 use futures::{Stream, StreamExt};
 use http::{Method, Request, header};
 use http_body_util::BodyExt;
@@ -35,12 +36,23 @@ pub struct Place {
 
 enum Backing {
     Cluster(Cluster),
+    Embedded(Embedded, #[allow(dead_code)] tempfile::TempDir),
 }
 
 impl Place {
     /// Opens the embedded API on a new file.
     pub async fn embedded() -> Option<Arc<Self>> {
-        None
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let embedded = Embedded::open(&folder.path().join("store.db"), "admin")
+            .await
+            .expect("the embedded API opens");
+        let client = embedded.client("default");
+        widget::install(&client).await;
+        Some(Arc::new(Self {
+            client,
+            backing: Backing::Embedded(embedded, folder),
+            turn: RwLock::default(),
+        }))
     }
 
     /// Starts a real cluster, if there are programs for one.
@@ -110,6 +122,9 @@ impl Target {
     pub async fn compact(&self) {
         match &self.place.backing {
             Backing::Cluster(cluster) => cluster.compact().await,
+            Backing::Embedded(embedded, _) => {
+                embedded.store().compact().await.expect("the store compacts");
+            }
         }
     }
 
