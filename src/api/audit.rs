@@ -26,7 +26,6 @@ use super::schema;
     category = "bowline",
     selectable = ".spec.subject.name",
     selectable = ".spec.operation",
-    validation = Rule::new("self.metadata.name.endsWith('-' + string(self.spec.revision))").message("an entry's name ends in its revision"),
     printcolumn(name = "When", type_ = "string", json_path = ".spec.at"),
     printcolumn(name = "Actor", type_ = "string", json_path = ".spec.actor"),
     printcolumn(name = "Action", type_ = "string", json_path = ".spec.action"),

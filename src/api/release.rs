@@ -192,6 +192,11 @@ impl JsonSchema for Content {
                     "pattern": "^[A-Za-z0-9+/]+={0,2}$"
                 }
             },
+            // A rule does not see unknown fields; the number of properties counts them.
+            "anyOf": [
+                {"not": {"required": ["compressed"]}},
+                {"maxProperties": 1}
+            ],
             "x-kubernetes-map-type": "atomic",
             "x-kubernetes-preserve-unknown-fields": true,
             "x-kubernetes-validations": [{
