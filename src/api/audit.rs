@@ -32,9 +32,24 @@ use super::schema;
     printcolumn(name = "Subject", type_ = "string", json_path = ".spec.subject.name"),
     printcolumn(name = "From", type_ = "string", json_path = ".spec.from.name"),
     printcolumn(name = "To", type_ = "string", json_path = ".spec.to.name"),
-    printcolumn(name = "Reason", type_ = "string", json_path = ".spec.reason", priority = 1),
-    printcolumn(name = "Recorded By", type_ = "string", json_path = ".spec.recordedBy", priority = 1),
-    printcolumn(name = "Operation", type_ = "string", json_path = ".spec.operation", priority = 1)
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".spec.reason",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Recorded By",
+        type_ = "string",
+        json_path = ".spec.recordedBy",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Operation",
+        type_ = "string",
+        json_path = ".spec.operation",
+        priority = 1
+    )
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
