@@ -26,16 +26,30 @@ use super::schema;
     category = "bowline",
     selectable = ".spec.subject.name",
     selectable = ".spec.operation",
-    validation = Rule::new("self.metadata.name.endsWith('-' + string(self.spec.revision))").message("an entry's name ends in its revision"),
     printcolumn(name = "When", type_ = "string", json_path = ".spec.at"),
     printcolumn(name = "Actor", type_ = "string", json_path = ".spec.actor"),
     printcolumn(name = "Action", type_ = "string", json_path = ".spec.action"),
     printcolumn(name = "Subject", type_ = "string", json_path = ".spec.subject.name"),
     printcolumn(name = "From", type_ = "string", json_path = ".spec.from.name"),
     printcolumn(name = "To", type_ = "string", json_path = ".spec.to.name"),
-    printcolumn(name = "Reason", type_ = "string", json_path = ".spec.reason", priority = 1),
-    printcolumn(name = "Recorded By", type_ = "string", json_path = ".spec.recordedBy", priority = 1),
-    printcolumn(name = "Operation", type_ = "string", json_path = ".spec.operation", priority = 1)
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".spec.reason",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Recorded By",
+        type_ = "string",
+        json_path = ".spec.recordedBy",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Operation",
+        type_ = "string",
+        json_path = ".spec.operation",
+        priority = 1
+    )
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [

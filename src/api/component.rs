@@ -121,8 +121,17 @@ pub struct AddonInstance {
     doc = "A ComponentTypeDefinition says how components of one type become Kubernetes resources.",
     shortname = "ctd",
     category = "bowline",
-    printcolumn(name = "Workload Type", type_ = "string", json_path = ".spec.workloadType", description = "The first part of a component's componentType"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(
+        name = "Workload Type",
+        type_ = "string",
+        json_path = ".spec.workloadType",
+        description = "The first part of a component's componentType"
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ComponentTypeDefinitionSpec {
@@ -191,7 +200,11 @@ pub struct ResourceTemplate {
     derive = "Default",
     doc = "An Addon creates further resources for a component and patches those that its type made.",
     category = "bowline",
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
 )]
 #[serde(rename_all = "camelCase")]
 pub struct AddonSpec {
@@ -275,7 +288,11 @@ pub enum PatchVerb {
     shortname = "wl",
     category = "bowline",
     printcolumn(name = "Image", type_ = "string", json_path = ".spec.image"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
 )]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadSpec {

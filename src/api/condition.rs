@@ -68,7 +68,9 @@ pub fn set(conditions: &mut Vec<Condition>, observation: Observation<'_>, now: T
     let since = known
         .as_ref()
         .filter(|condition| condition.status == observation.status.as_str())
-        .map_or(Time(now), |condition| condition.last_transition_time.clone());
+        .map_or(Time(now), |condition| {
+            condition.last_transition_time.clone()
+        });
     let condition = Condition {
         type_: observation.type_.to_owned(),
         status: observation.status.as_str().to_owned(),

@@ -28,8 +28,7 @@ mod tests {
     fn the_order_of_keys_does_not_count() {
         let one: serde_json::Value =
             serde_json::from_str(r#"{"b": 1, "a": {"d": 2, "c": 3}}"#).unwrap();
-        let two: serde_json::Value =
-            serde_json::from_str(r#"{"a":{"c":3,"d":2},"b":1}"#).unwrap();
+        let two: serde_json::Value = serde_json::from_str(r#"{"a":{"c":3,"d":2},"b":1}"#).unwrap();
         assert_eq!(of(&one), of(&two));
         assert_ne!(of(&one), of(&json!({"b": 1})));
     }

@@ -38,7 +38,10 @@ pub struct EnvironmentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require_reason: Option<bool>,
     /// The namespace of the data plane for resources that name none.
-    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    #[schemars(
+        length(min = 1, max = 63),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+    )]
     pub namespace: String,
 }
 
@@ -61,8 +64,17 @@ impl EnvironmentSpec {
     doc = "A DataPlane is a cluster that environments run on: exactly one of inCluster, context and embedded says how it is reached.",
     shortname = "dp",
     category = "bowline",
-    printcolumn(name = "Context", type_ = "string", json_path = ".spec.context.name", description = "The kubeconfig context, where that is how it is reached"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(
+        name = "Context",
+        type_ = "string",
+        json_path = ".spec.context.name",
+        description = "The kubeconfig context, where that is how it is reached"
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
@@ -124,9 +136,23 @@ impl DataPlaneSpec {
     doc = "A DeploymentPipeline gives the order of the environments of its namespace: a graph without cycles, in which a promotion goes along one edge. There is one per namespace.",
     shortname = "deppipe",
     category = "bowline",
-    printcolumn(name = "First", type_ = "string", json_path = ".spec.promotionPaths[0].sourceEnvironmentRef.name", description = "The source of the first path"),
-    printcolumn(name = "Retention", type_ = "boolean", json_path = ".spec.retention.enabled", description = "Whether old releases are collected automatically"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(
+        name = "First",
+        type_ = "string",
+        json_path = ".spec.promotionPaths[0].sourceEnvironmentRef.name",
+        description = "The source of the first path"
+    ),
+    printcolumn(
+        name = "Retention",
+        type_ = "boolean",
+        json_path = ".spec.retention.enabled",
+        description = "Whether old releases are collected automatically"
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{

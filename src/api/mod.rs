@@ -20,6 +20,12 @@
 //! [`crds`] is what an API server gets. What a CRD rule cannot see (labels, unknown fields, who asks)
 //! is in [`policies`].
 
+#![allow(
+    clippy::duplicated_attributes,
+    reason = "each printer column names its type, and the lint reads the second as a repetition"
+)]
+
+pub mod annotation;
 pub mod audit;
 pub mod component;
 pub mod condition;

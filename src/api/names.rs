@@ -155,18 +155,31 @@ mod tests {
     #[test]
     fn names_of_ordinary_length_read_as_they_should() {
         for (name, expected) in [
-            (pin("checkout-service", "production"), "checkout-service-production"),
+            (
+                pin("checkout-service", "production"),
+                "checkout-service-production",
+            ),
             (release("checkout", "v1.2.3"), "checkout-v1.2.3"),
-            (release("checkout", "1.2.3+build.5"), "checkout-1.2.3-build.5"),
+            (
+                release("checkout", "1.2.3+build.5"),
+                "checkout-1.2.3-build.5",
+            ),
             (release("checkout", "1.0_RC1"), "checkout-1.0-rc1"),
             (release("checkout", "v1..2-"), "checkout-v1.2"),
-            (release_by_content("checkout", CONTENT), "checkout-0123456789"),
+            (
+                release_by_content("checkout", CONTENT),
+                "checkout-0123456789",
+            ),
             (
                 snapshot("checkout", "staging", CONTENT),
                 "checkout-staging-0123456789",
             ),
             (
-                audit_entry("checkout-staging", "6f9619ff-8b86-d011-b42d-00c04fc964ff", 12),
+                audit_entry(
+                    "checkout-staging",
+                    "6f9619ff-8b86-d011-b42d-00c04fc964ff",
+                    12,
+                ),
                 "checkout-staging-6f9619ff-12",
             ),
             (release_audit_entry("checkout", 3), "checkout-releases-3"),

@@ -9,10 +9,10 @@ use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::annotation::{self, UnreadableAnnotation};
 use super::audit::{Action, ReleaseIdentity};
 use super::labels;
 use super::reference::NameRef;
-use super::release::{UnreadableAnnotation, read_annotation};
 use super::schema;
 
 /// How many outcomes a pin remembers.
@@ -238,7 +238,7 @@ impl ReleasePin {
     /// Reads the operation of the pin's present generation; an older one is none, for an edit by kubectl
     /// does not inherit it.
     pub fn operation(&self) -> Result<Option<Operation>, UnreadableAnnotation> {
-        let written: Option<Operation> = read_annotation(self, labels::OPERATION, "ReleasePin")?;
+        let written: Option<Operation> = annotation::read(self, labels::OPERATION, "ReleasePin")?;
         Ok(written.filter(|operation| Some(operation.generation) == self.metadata.generation))
     }
 

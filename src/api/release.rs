@@ -9,6 +9,7 @@ use kube::{CustomResource, ResourceExt};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use super::annotation::{self, UnreadableAnnotation};
 use super::labels;
 use super::schema::Object;
 
@@ -25,14 +26,51 @@ use super::schema::Object;
     shortname = "rel",
     category = "bowline",
     selectable = ".spec.component.name",
-    printcolumn(name = "Component", type_ = "string", json_path = ".spec.component.name"),
-    printcolumn(name = "Version", type_ = "string", json_path = ".metadata.annotations['bowline\\.dev/version']", description = "The version as it was given"),
-    printcolumn(name = "Image", type_ = "string", json_path = ".spec.workload.spec.image"),
-    printcolumn(name = "Pinned", type_ = "string", json_path = ".metadata.labels['bowline\\.dev/pinned']", description = "Whether a pin names it, or is about to"),
-    printcolumn(name = "Type", type_ = "string", json_path = ".spec.componentTypeDefinition.name", priority = 1),
-    printcolumn(name = "Size", type_ = "string", json_path = ".metadata.annotations['bowline\\.dev/size']", priority = 1),
-    printcolumn(name = "Hash", type_ = "string", json_path = ".metadata.annotations['bowline\\.dev/content-hash']", priority = 1),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(
+        name = "Component",
+        type_ = "string",
+        json_path = ".spec.component.name"
+    ),
+    printcolumn(
+        name = "Version",
+        type_ = "string",
+        json_path = ".metadata.annotations['bowline\\.dev/version']",
+        description = "The version as it was given"
+    ),
+    printcolumn(
+        name = "Image",
+        type_ = "string",
+        json_path = ".spec.workload.spec.image"
+    ),
+    printcolumn(
+        name = "Pinned",
+        type_ = "string",
+        json_path = ".metadata.labels['bowline\\.dev/pinned']",
+        description = "Whether a pin names it, or is about to"
+    ),
+    printcolumn(
+        name = "Type",
+        type_ = "string",
+        json_path = ".spec.componentTypeDefinition.name",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Size",
+        type_ = "string",
+        json_path = ".metadata.annotations['bowline\\.dev/size']",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Hash",
+        type_ = "string",
+        json_path = ".metadata.annotations['bowline\\.dev/content-hash']",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
@@ -192,6 +230,11 @@ impl JsonSchema for Content {
                     "pattern": "^[A-Za-z0-9+/]+={0,2}$"
                 }
             },
+            // A rule does not see unknown fields; the number of properties counts them.
+            "anyOf": [
+                {"not": {"required": ["compressed"]}},
+                {"maxProperties": 1}
+            ],
             "x-kubernetes-map-type": "atomic",
             "x-kubernetes-preserve-unknown-fields": true,
             "x-kubernetes-validations": [{
@@ -237,64 +280,21 @@ pub struct Claim {
     pub operation: String,
 }
 
-/// An annotation of ours whose value cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "annotation {annotation} of {kind} {name} cannot be read: {cause}; remove it or write it with bowline"
-)]
-pub struct UnreadableAnnotation {
-    /// The annotation.
-    pub annotation: &'static str,
-    /// The kind of the object.
-    pub kind: &'static str,
-    /// The name of the object.
-    pub name: String,
-    /// What is wrong with the value.
-    #[source]
-    pub cause: serde_json::Error,
-}
-
 impl Release {
     /// Reads the mark of the release.
     pub fn mark(&self) -> Result<Option<Mark>, UnreadableAnnotation> {
-        self.annotation(labels::MARK)
+        annotation::read(self, labels::MARK, "Release")
     }
 
     /// Reads the claim on the release.
     pub fn claim(&self) -> Result<Option<Claim>, UnreadableAnnotation> {
-        self.annotation(labels::CLAIMED_AT)
+        annotation::read(self, labels::CLAIMED_AT, "Release")
     }
 
     /// Tells whether the release carries the label that protects it from deletion.
     pub fn is_pinned(&self) -> bool {
         self.labels().get(labels::PINNED).map(String::as_str) == Some(labels::PINNED_TRUE)
     }
-
-    fn annotation<T: for<'de> Deserialize<'de>>(
-        &self,
-        annotation: &'static str,
-    ) -> Result<Option<T>, UnreadableAnnotation> {
-        read_annotation(self, annotation, "Release")
-    }
-}
-
-/// Reads an annotation whose value is JSON.
-pub(super) fn read_annotation<T: for<'de> Deserialize<'de>>(
-    object: &impl ResourceExt,
-    annotation: &'static str,
-    kind: &'static str,
-) -> Result<Option<T>, UnreadableAnnotation> {
-    object
-        .annotations()
-        .get(annotation)
-        .map(|text| serde_json::from_str(text))
-        .transpose()
-        .map_err(|cause| UnreadableAnnotation {
-            annotation,
-            kind,
-            name: object.name_any(),
-            cause,
-        })
 }
 
 /// A full commit id: 40 or 64 lowercase hex digits.

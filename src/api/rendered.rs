@@ -28,13 +28,43 @@ use super::schema::{self, Object};
     category = "bowline",
     selectable = ".spec.owner.componentName",
     selectable = ".spec.environmentName",
-    printcolumn(name = "Component", type_ = "string", json_path = ".spec.owner.componentName"),
-    printcolumn(name = "Environment", type_ = "string", json_path = ".spec.environmentName"),
-    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
-    printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason"),
-    printcolumn(name = "Project", type_ = "string", json_path = ".spec.owner.projectName", priority = 1),
-    printcolumn(name = "Hash", type_ = "string", json_path = ".metadata.annotations['bowline\\.dev/rendered-hash']", priority = 1),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(
+        name = "Component",
+        type_ = "string",
+        json_path = ".spec.owner.componentName"
+    ),
+    printcolumn(
+        name = "Environment",
+        type_ = "string",
+        json_path = ".spec.environmentName"
+    ),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].status"
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].reason"
+    ),
+    printcolumn(
+        name = "Project",
+        type_ = "string",
+        json_path = ".spec.owner.projectName",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Hash",
+        type_ = "string",
+        json_path = ".metadata.annotations['bowline\\.dev/rendered-hash']",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
 )]
 #[serde(rename_all = "camelCase")]
 pub struct RenderedReleaseSpec {

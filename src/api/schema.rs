@@ -122,7 +122,7 @@ fn tidy(schema: &mut Value) {
     let Some(fields) = schema.as_object_mut() else {
         return;
     };
-    if fields.contains_key("type") {
+    if fields.contains_key("type") || fields.contains_key("x-kubernetes-int-or-string") {
         fields.remove("nullable");
     }
     fields.remove("title");

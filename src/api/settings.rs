@@ -24,9 +24,21 @@ use super::schema::{self, Object};
     category = "bowline",
     selectable = ".spec.owner.componentName",
     selectable = ".spec.environment",
-    printcolumn(name = "Component", type_ = "string", json_path = ".spec.owner.componentName"),
-    printcolumn(name = "Environment", type_ = "string", json_path = ".spec.environment"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(
+        name = "Component",
+        type_ = "string",
+        json_path = ".spec.owner.componentName"
+    ),
+    printcolumn(
+        name = "Environment",
+        type_ = "string",
+        json_path = ".spec.environment"
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
 )]
 #[serde(rename_all = "camelCase")]
 pub struct EnvSettingsSpec {

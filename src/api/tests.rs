@@ -79,7 +79,12 @@ fn assert_described(path: &str, schema: &Value) {
 fn all_crds_are_one_stream() {
     let kinds: Vec<String> = documents(&crds_yaml())
         .iter()
-        .map(|document| document["spec"]["names"]["kind"].as_str().unwrap().to_owned())
+        .map(|document| {
+            document["spec"]["names"]["kind"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
         .collect();
     assert_eq!(kinds.len(), 13);
     assert_eq!(kinds.iter().filter(|kind| *kind == "Release").count(), 2);
