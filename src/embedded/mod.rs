@@ -12,3 +12,5 @@ pub mod sqlite;
 pub mod status;
 pub mod table;
 pub mod watch;
+
+pub use service::{Body, Embedded, OpenError};
