@@ -129,7 +129,10 @@ impl Resource {
                     | "admissionregistration.k8s.io"
             )
             || self.subject.group.is_empty()
-                && matches!(self.subject.plural.as_str(), "pods" | "replicationcontrollers")
+                && matches!(
+                    self.subject.plural.as_str(),
+                    "pods" | "replicationcontrollers"
+                )
     }
 }
 
@@ -211,9 +214,11 @@ impl Catalog {
     pub fn stored(&self, storage: &str) -> Option<&Arc<Resource>> {
         let mut versions = self.resources.values().filter(|r| &*r.storage == storage);
         let first = versions.next()?;
-        let preferred = std::iter::once(first)
-            .chain(versions)
-            .find(|r| r.custom.as_ref().is_none_or(|custom| custom.storage_version));
+        let preferred = std::iter::once(first).chain(versions).find(|r| {
+            r.custom
+                .as_ref()
+                .is_none_or(|custom| custom.storage_version)
+        });
         Some(preferred.unwrap_or(first))
     }
 
@@ -298,8 +303,17 @@ pub fn custom(definition: &Value) -> (Vec<Resource>, Vec<String>) {
     let list = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().map(text).collect()
     };
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let (group, plural, kind) = (text(&spec["group"]), text(&names["plural"]), text(&names["kind"]));
+    let words = |words: &[&str]| {
+        words
+            .iter()
+            .map(|word| (*word).to_owned())
+            .collect::<Vec<_>>()
+    };
+    let (group, plural, kind) = (
+        text(&spec["group"]),
+        text(&names["plural"]),
+        text(&names["kind"]),
+    );
     let mut found = Vec::new();
     let mut warnings = Vec::new();
     for version in spec["versions"].as_array().into_iter().flatten() {
@@ -310,7 +324,10 @@ pub fn custom(definition: &Value) -> (Vec<Resource>, Vec<String>) {
         let schema = match Schema::from_openapi(&openapi) {
             Ok(schema) => schema,
             Err(cause) => {
-                warnings.push(format!("{plural}.{group} {}: {cause}", text(&version["name"])));
+                warnings.push(format!(
+                    "{plural}.{group} {}: {cause}",
+                    text(&version["name"])
+                ));
                 Schema::open()
             }
         };
@@ -328,7 +345,10 @@ pub fn custom(definition: &Value) -> (Vec<Resource>, Vec<String>) {
         }
         let scale = parts["scale"].as_object().map(|scale| Scale {
             replicas: scale.get("specReplicasPath").map(text).unwrap_or_default(),
-            status_replicas: scale.get("statusReplicasPath").map(text).unwrap_or_default(),
+            status_replicas: scale
+                .get("statusReplicasPath")
+                .map(text)
+                .unwrap_or_default(),
             selector: scale.get("labelSelectorPath").map(text),
         });
         if scale.is_some() {
@@ -368,7 +388,10 @@ pub fn custom(definition: &Value) -> (Vec<Resource>, Vec<String>) {
             custom: Some(Custom {
                 rules,
                 openapi,
-                columns: version["additionalPrinterColumns"].as_array().cloned().unwrap_or_default(),
+                columns: version["additionalPrinterColumns"]
+                    .as_array()
+                    .cloned()
+                    .unwrap_or_default(),
                 selectable: version["selectableFields"]
                     .as_array()
                     .into_iter()

@@ -65,7 +65,10 @@ impl Shared {
                     return true;
                 }
             };
-            let fresh: Vec<FollowUp> = todo.into_iter().filter(|item| tried.insert(item.clone())).collect();
+            let fresh: Vec<FollowUp> = todo
+                .into_iter()
+                .filter(|item| tried.insert(item.clone()))
+                .collect();
             if fresh.is_empty() {
                 return waiting;
             }
@@ -112,9 +115,15 @@ impl Shared {
                 return Ok(());
             };
             let object = encode::value(&resource, &row)?;
-            let references = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
-            let others: Vec<Value> =
-                references.iter().filter(|reference| reference["uid"] != owner).cloned().collect();
+            let references = object["metadata"]["ownerReferences"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
+            let others: Vec<Value> = references
+                .iter()
+                .filter(|reference| reference["uid"] != owner)
+                .cloned()
+                .collect();
             if others.is_empty() && !orphan {
                 let deletion = Deletion::of(meta(&object, "uid"));
                 return self.collect(&resource, key, &deletion).await;
@@ -136,7 +145,12 @@ impl Shared {
         }
     }
 
-    async fn collect(&self, resource: &Resource, key: &Key, deletion: &Deletion) -> Result<(), Failure> {
+    async fn collect(
+        &self,
+        resource: &Resource,
+        key: &Key,
+        deletion: &Deletion,
+    ) -> Result<(), Failure> {
         let user = User {
             name: "system:serviceaccount:kube-system:generic-garbage-collector".into(),
             groups: vec!["system:masters".into()],
@@ -162,7 +176,9 @@ impl Shared {
     /// Deletes or frees the dependents of an owner that waits for it, then lets the owner go.
     async fn finish_owner(&self, place: &str, finalizer: &str) -> Result<bool, Failure> {
         let mut parts = place.split('|');
-        let (Some(storage), Some(namespace), Some(name)) = (parts.next(), parts.next(), parts.next()) else {
+        let (Some(storage), Some(namespace), Some(name)) =
+            (parts.next(), parts.next(), parts.next())
+        else {
             return Ok(true);
         };
         let catalog = self.catalog().await?;
@@ -177,13 +193,15 @@ impl Shared {
         let uid = meta(&owner, "uid").to_owned();
         let mut blocked = false;
         for key in self.store.dependents(&uid).await? {
-            self.release_dependent(&key, &uid, finalizer == ORPHAN).await?;
+            self.release_dependent(&key, &uid, finalizer == ORPHAN)
+                .await?;
             blocked |= self.still_blocks(&key, &uid).await?;
         }
         if blocked {
             return Ok(false);
         }
-        self.drop_finalizer(&resource, &key, &uid, finalizer).await?;
+        self.drop_finalizer(&resource, &key, &uid, finalizer)
+            .await?;
         Ok(true)
     }
 
@@ -265,7 +283,8 @@ impl Shared {
             return Ok(false);
         }
         let uid = meta(&namespace, "uid").to_owned();
-        self.drop_finalizer(&namespaces, &key, &uid, "kubernetes").await?;
+        self.drop_finalizer(&namespaces, &key, &uid, "kubernetes")
+            .await?;
         Ok(self.store.get(&key).await?.is_none())
     }
 
@@ -283,7 +302,10 @@ impl Shared {
         if meta(&definition, "deletionTimestamp").is_empty() {
             return Ok(true);
         }
-        let (group, plural) = (&definition["spec"]["group"], &definition["spec"]["names"]["plural"]);
+        let (group, plural) = (
+            &definition["spec"]["group"],
+            &definition["spec"]["names"]["plural"],
+        );
         let storage = format!(
             "{}/{}",
             group.as_str().unwrap_or_default(),
@@ -295,12 +317,17 @@ impl Shared {
             return Ok(false);
         }
         let uid = meta(&definition, "uid").to_owned();
-        self.drop_finalizer(&definitions, &key, &uid, definitions::CLEANUP).await?;
+        self.drop_finalizer(&definitions, &key, &uid, definitions::CLEANUP)
+            .await?;
         Ok(true)
     }
 
     /// Deletes all objects of a scope; tells whether finalizers keep some.
-    async fn delete_all(&self, resource: &Resource, namespace: Option<&str>) -> Result<bool, Failure> {
+    async fn delete_all(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+    ) -> Result<bool, Failure> {
         let scope = Scope {
             resource: resource.storage.clone(),
             namespace: namespace.map(str::to_owned),
@@ -317,7 +344,8 @@ impl Shared {
         loop {
             let page = self.store.page(request.clone()).await?;
             for row in &page.rows {
-                self.collect(resource, &row.key, &Deletion::default()).await?;
+                self.collect(resource, &row.key, &Deletion::default())
+                    .await?;
                 left |= self.store.get(&row.key).await?.is_some();
             }
             match page.rows.last() {

@@ -17,14 +17,15 @@ pub fn establish(resource: &Resource, object: &mut Value, now: &str) -> Result<(
     }
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let name = text(&object["metadata"]["name"]);
-    let (plural, group) = (text(&object["spec"]["names"]["plural"]), text(&object["spec"]["group"]));
+    let (plural, group) = (
+        text(&object["spec"]["names"]["plural"]),
+        text(&object["spec"]["group"]),
+    );
     let mut causes = Vec::new();
     if name != format!("{plural}.{group}") {
         causes.push(Cause {
             reason: "FieldValueInvalid".into(),
-            message: format!(
-                "Invalid value: {name:?}: must be spec.names.plural+\".\"+spec.group"
-            ),
+            message: format!("Invalid value: {name:?}: must be spec.names.plural+\".\"+spec.group"),
             field: "metadata.name".into(),
         });
     }
@@ -63,7 +64,9 @@ pub fn establish(resource: &Resource, object: &mut Value, now: &str) -> Result<(
         "acceptedNames": object["spec"]["names"],
         "storedVersions": stored,
     });
-    let finalizers = super::object::meta_mut(object).entry("finalizers").or_insert_with(|| json!([]));
+    let finalizers = super::object::meta_mut(object)
+        .entry("finalizers")
+        .or_insert_with(|| json!([]));
     if let Value::Array(list) = finalizers {
         list.push(CLEANUP.into());
     }
@@ -91,7 +94,10 @@ pub fn reestablish(resource: &Resource, old: &Value, object: &mut Value) {
 }
 
 fn complete_names(object: &mut Value) {
-    let kind = object["spec"]["names"]["kind"].as_str().unwrap_or_default().to_owned();
+    let kind = object["spec"]["names"]["kind"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     let names = &mut object["spec"]["names"];
     if names["singular"].as_str().unwrap_or_default().is_empty() {
         names["singular"] = kind.to_lowercase().into();

@@ -49,7 +49,15 @@ impl Shared {
         let namespace = call.target.namespace.as_deref().unwrap_or_default();
         let name = call.target.name.as_deref().unwrap_or_default();
         let (left, warnings) = self
-            .delete_object(resource, namespace, name, &deletion, &call.user, &call.options, &call.writer.now)
+            .delete_object(
+                resource,
+                namespace,
+                name,
+                &deletion,
+                &call.user,
+                &call.options,
+                &call.writer.now,
+            )
             .await?;
         let answer = match left {
             Left::Waiting(object) => self.answer_object(resource, call, 200, object, Vec::new())?,
@@ -74,7 +82,11 @@ impl Shared {
     }
 
     /// DELETE of everything that selectors choose.
-    pub(super) async fn delete_collection(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
+    pub(super) async fn delete_collection(
+        &self,
+        resource: &Resource,
+        call: &Call,
+    ) -> Result<Answer, Failure> {
         let deletion = deletion(&call.options, &call.body)?;
         let labels = Labels::parse(&call.options.label_selector)?;
         let fields = Fields::parse(&call.options.field_selector)?;
@@ -152,7 +164,15 @@ impl Shared {
             let old = encode::value(resource, &row)?;
             deletion.check(resource, &old)?;
             let warnings = self
-                .admit(resource, user, options, Verb::Delete, None, None, Some(&old))
+                .admit(
+                    resource,
+                    user,
+                    options,
+                    Verb::Delete,
+                    None,
+                    None,
+                    Some(&old),
+                )
                 .await?;
             let object = doomed(resource, &old, deletion, now);
             if deletion.dry_run {
@@ -163,20 +183,24 @@ impl Shared {
                 return Ok((left, warnings));
             }
             let stored = if nothing_holds(resource, &object) {
-                self.remove(resource, &old, row.revision).await.map(|revision| {
-                    let mut gone = old;
-                    encode::stamp(&mut gone, revision);
-                    Left::Gone(gone)
-                })
+                self.remove(resource, &old, row.revision)
+                    .await
+                    .map(|revision| {
+                        let mut gone = old;
+                        encode::stamp(&mut gone, revision);
+                        Left::Gone(gone)
+                    })
             } else if object == old {
                 Ok(Left::Waiting(old))
             } else {
                 let follow_ups = pending(resource, &object);
-                self.put(resource, &old, &object, follow_ups).await.map(|revision: Revision| {
-                    let mut waiting = object;
-                    encode::stamp(&mut waiting, revision);
-                    Left::Waiting(waiting)
-                })
+                self.put(resource, &old, &object, follow_ups)
+                    .await
+                    .map(|revision: Revision| {
+                        let mut waiting = object;
+                        encode::stamp(&mut waiting, revision);
+                        Left::Waiting(waiting)
+                    })
             };
             match stored {
                 Ok(left) => return Ok((left, warnings)),
@@ -216,7 +240,11 @@ impl Deletion {
         if let Some(revision) = &self.revision
             && revision != meta(object, "resourceVersion")
         {
-            return Err(refuse("ResourceVersion", revision, meta(object, "resourceVersion")));
+            return Err(refuse(
+                "ResourceVersion",
+                revision,
+                meta(object, "resourceVersion"),
+            ));
         }
         Ok(())
     }
@@ -226,12 +254,15 @@ impl Deletion {
 fn deletion(options: &Options, body: &[u8]) -> Result<Deletion, Failure> {
     let body: Value = match body.is_empty() {
         true => json!({}),
-        false => serde_json::from_slice(body)
-            .map_err(|cause| Failure::bad_request(format!("error decoding DeleteOptions: {cause}")))?,
+        false => serde_json::from_slice(body).map_err(|cause| {
+            Failure::bad_request(format!("error decoding DeleteOptions: {cause}"))
+        })?,
     };
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let policy = text(&body["propagationPolicy"]).or(options.propagation_policy.clone());
-    let orphan = body["orphanDependents"].as_bool().or(options.orphan_dependents);
+    let orphan = body["orphanDependents"]
+        .as_bool()
+        .or(options.orphan_dependents);
     let propagation = match (policy.as_deref(), orphan) {
         (Some("Background"), _) => Some(Propagation::Background),
         (Some("Foreground"), _) => Some(Propagation::Foreground),
@@ -256,7 +287,9 @@ fn deletion(options: &Options, body: &[u8]) -> Result<Deletion, Failure> {
         revision: text(&body["preconditions"]["resourceVersion"]),
         propagation,
         dry_run: dry_run || options.dry_run,
-        grace: body["gracePeriodSeconds"].as_i64().or(options.grace_period_seconds),
+        grace: body["gracePeriodSeconds"]
+            .as_i64()
+            .or(options.grace_period_seconds),
     })
 }
 
@@ -264,7 +297,10 @@ fn deletion(options: &Options, body: &[u8]) -> Result<Deletion, Failure> {
 fn doomed(resource: &Resource, old: &Value, deletion: &Deletion, now: &str) -> Value {
     let mut object = old.clone();
     let first = meta(old, "deletionTimestamp").is_empty();
-    let mut finalizers: Vec<Value> = old["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    let mut finalizers: Vec<Value> = old["metadata"]["finalizers"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     if let Some(propagation) = deletion.propagation {
         finalizers.retain(|finalizer| finalizer != FOREGROUND && finalizer != ORPHAN);
         match propagation {
@@ -280,8 +316,15 @@ fn doomed(resource: &Resource, old: &Value, deletion: &Deletion, now: &str) -> V
     };
     if first {
         meta.insert("deletionTimestamp".into(), now.into());
-        meta.insert("deletionGracePeriodSeconds".into(), deletion.grace.unwrap_or(0).min(0).into());
-        if let Some(generation) = meta.get("generation").and_then(Value::as_i64).filter(|n| *n > 0) {
+        meta.insert(
+            "deletionGracePeriodSeconds".into(),
+            deletion.grace.unwrap_or(0).min(0).into(),
+        );
+        if let Some(generation) = meta
+            .get("generation")
+            .and_then(Value::as_i64)
+            .filter(|n| *n > 0)
+        {
             meta.insert("generation".into(), (generation + 1).into());
         }
     }

@@ -55,12 +55,18 @@ pub(super) fn groups(catalog: &Catalog, headers: &HeaderMap) -> Answer {
         .filter(|(group, _)| !group.is_empty())
         .map(|(group, versions)| group_json(group, versions))
         .collect();
-    Answer::json(200, json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+    Answer::json(
+        200,
+        json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}),
+    )
 }
 
 /// `/apis/{group}`.
 pub(super) fn group(catalog: &Catalog, name: &str) -> Result<Answer, Failure> {
-    let found = catalog.groups().iter().find(|(group, _)| group == name && !name.is_empty());
+    let found = catalog
+        .groups()
+        .iter()
+        .find(|(group, _)| group == name && !name.is_empty());
     let Some((group, versions)) = found else {
         return Err(Failure::no_such_resource());
     };
@@ -143,10 +149,15 @@ fn aggregated(headers: &HeaderMap) -> Option<&'static str> {
     let accept = headers.get(header::ACCEPT)?.to_str().ok()?;
     accept.split(',').find_map(|clause| {
         let has = |part: &str| clause.split(';').any(|word| word.trim() == part);
-        if !has("application/json") || !has("g=apidiscovery.k8s.io") || !has("as=APIGroupDiscoveryList") {
+        if !has("application/json")
+            || !has("g=apidiscovery.k8s.io")
+            || !has("as=APIGroupDiscoveryList")
+        {
             return None;
         }
-        ["v2", "v2beta1"].into_iter().find(|version| has(&format!("v={version}")))
+        ["v2", "v2beta1"]
+            .into_iter()
+            .find(|version| has(&format!("v={version}")))
     })
 }
 
@@ -157,8 +168,10 @@ fn aggregate(catalog: &Catalog, form: &str, wanted: impl Fn(&str) -> bool) -> An
             let versions: Vec<Value> = versions
                 .iter()
                 .map(|version| {
-                    let resources: Vec<Value> =
-                        catalog.of_version(group, version).map(|r| aggregated_entry(r)).collect();
+                    let resources: Vec<Value> = catalog
+                        .of_version(group, version)
+                        .map(|r| aggregated_entry(r))
+                        .collect();
                     json!({"version": version, "resources": resources, "freshness": "Current"})
                 })
                 .collect();

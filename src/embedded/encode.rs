@@ -48,7 +48,8 @@ fn metadata(row: &Row, out: &mut Vec<u8>) {
 
 /// Reads a whole object.
 pub fn value(resource: &Resource, row: &Row) -> Result<Value, Failure> {
-    let broken = |cause| Failure::internal(format!("{:?} is damaged in the store: {cause}", row.key));
+    let broken =
+        |cause| Failure::internal(format!("{:?} is damaged in the store: {cause}", row.key));
     let mut object: Map<String, Value> = match row.rest.is_empty() {
         true => Map::new(),
         false => serde_json::from_slice(&row.rest).map_err(broken)?,

@@ -58,7 +58,8 @@ impl Chosen {
         if self.fields.metadata_only() {
             let meta: Value = serde_json::from_slice(&row.meta).map_err(Failure::internal)?;
             let labels = self.labels.matches(&meta);
-            return Ok(labels && (self.fields.is_empty() || self.fields.matches(&json!({"metadata": meta}))));
+            return Ok(labels
+                && (self.fields.is_empty() || self.fields.matches(&json!({"metadata": meta}))));
         }
         let object = encode::value(resource, row)?;
         Ok(self.labels.matches(&object["metadata"]) && self.fields.matches(&object))
@@ -77,7 +78,9 @@ pub(super) fn check_fields(resource: &Resource, fields: &Fields) -> Result<(), F
         if !known {
             let message = match &resource.custom {
                 Some(_) => format!("field label not supported: {field}"),
-                None => format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""),
+                None => format!(
+                    "{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+                ),
             };
             return Err(Failure::bad_request(message));
         }
@@ -86,7 +89,10 @@ pub(super) fn check_fields(resource: &Resource, fields: &Fields) -> Result<(), F
 }
 
 fn builtin_fields(resource: &Resource) -> &'static [&'static str] {
-    match (resource.subject.group.as_str(), resource.subject.plural.as_str()) {
+    match (
+        resource.subject.group.as_str(),
+        resource.subject.plural.as_str(),
+    ) {
         ("", "pods") => &[
             "spec.nodeName",
             "spec.restartPolicy",
@@ -136,7 +142,15 @@ impl Shared {
             Form::Table => {
                 let object = encode::value(resource, &row)?;
                 let rows = std::slice::from_ref(&object);
-                Answer::json(200, table::of(resource, rows, &call.options.include_object, &call.writer.now))
+                Answer::json(
+                    200,
+                    table::of(
+                        resource,
+                        rows,
+                        &call.options.include_object,
+                        &call.writer.now,
+                    ),
+                )
             }
         })
     }
@@ -288,10 +302,15 @@ impl Listing {
     fn open(&self, out: &mut Vec<u8>) {
         let (kind, version) = match self.form {
             Form::Table => ("Table".to_owned(), "meta.k8s.io/v1".to_owned()),
-            Form::Partial => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned()),
+            Form::Partial => (
+                "PartialObjectMetadataList".to_owned(),
+                "meta.k8s.io/v1".to_owned(),
+            ),
             _ => (self.resource.list_kind(), self.resource.api_version()),
         };
-        out.extend_from_slice(format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{version}\",").as_bytes());
+        out.extend_from_slice(
+            format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{version}\",").as_bytes(),
+        );
         if self.form == Form::Table {
             let columns = encode::to_bytes(&table::columns(&self.resource));
             out.extend_from_slice(b"\"columnDefinitions\":");
@@ -324,7 +343,11 @@ impl Listing {
             if self.chosen.all() {
                 let scope = self.chosen.scope.clone();
                 let after = (namespace.clone(), name.clone());
-                let remaining = self.shared.store.count_after(scope, after, revision).await?;
+                let remaining = self
+                    .shared
+                    .store
+                    .count_after(scope, after, revision)
+                    .await?;
                 metadata["remainingItemCount"] = remaining.into();
             }
         }
@@ -353,13 +376,20 @@ fn start(call: &Call) -> Result<Start, Failure> {
             ));
         }
         let read = || -> Option<Start> {
-            let bytes = BASE64_STANDARD_NO_PAD.decode(&options.continue_token).ok()?;
+            let bytes = BASE64_STANDARD_NO_PAD
+                .decode(&options.continue_token)
+                .ok()?;
             let token: Value = serde_json::from_slice(&bytes).ok()?;
             let text = |field: &str| token[field].as_str().map(str::to_owned);
-            Some((Some(token["rv"].as_u64()?), Some((text("ns")?, text("name")?))))
+            Some((
+                Some(token["rv"].as_u64()?),
+                Some((text("ns")?, text("name")?)),
+            ))
         };
         return read().ok_or_else(|| {
-            Failure::bad_request("continue key is not valid: the token was not given out by this server")
+            Failure::bad_request(
+                "continue key is not valid: the token was not given out by this server",
+            )
         });
     }
     match (options.resource_version_match.as_str(), version) {
@@ -375,7 +405,11 @@ fn start(call: &Call) -> Result<Start, Failure> {
 }
 
 fn list_options_invalid(why: &str) -> Failure {
-    Failure::other(422, "Invalid", format!("ListOptions.meta.k8s.io \"\" is invalid: {why}"))
+    Failure::other(
+        422,
+        "Invalid",
+        format!("ListOptions.meta.k8s.io \"\" is invalid: {why}"),
+    )
 }
 
 /// A resourceVersion that is no number.

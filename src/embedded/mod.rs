@@ -38,8 +38,8 @@ use serde_json::Value;
 
 use catalog::{BINDINGS, Catalog, DEFINITIONS, POLICIES};
 pub use service::Body;
-use sqlite::{PageRequest, Scope, Store, StoreError};
 pub use sqlite::OpenError;
+use sqlite::{PageRequest, Scope, Store, StoreError};
 use status::Failure;
 
 /// The API over one file, as one user. Clones share everything.
@@ -87,8 +87,15 @@ impl Embedded {
             path: path.to_owned(),
             message,
         };
-        embedded.shared.refresh().await.map_err(|failure| set_up(failure.message))?;
-        embedded.install().await.map_err(|failure| set_up(failure.message))?;
+        embedded
+            .shared
+            .refresh()
+            .await
+            .map_err(|failure| set_up(failure.message))?;
+        embedded
+            .install()
+            .await
+            .map_err(|failure| set_up(failure.message))?;
         collector::start(&embedded.shared);
         Ok(embedded)
     }
@@ -115,7 +122,11 @@ impl Embedded {
 impl Shared {
     /// What is served now; read again when a definition or a policy changed.
     async fn catalog(&self) -> Result<Arc<Catalog>, Failure> {
-        let known = self.catalog.read().unwrap_or_else(|e| e.into_inner()).clone();
+        let known = self
+            .catalog
+            .read()
+            .unwrap_or_else(|e| e.into_inner())
+            .clone();
         let newest = [DEFINITIONS, POLICIES, BINDINGS]
             .into_iter()
             .map(|resource| self.store.touched(resource))
@@ -168,7 +179,8 @@ impl Shared {
             for row in &page.rows {
                 let mut object: Value =
                     serde_json::from_slice(&row.rest).map_err(Failure::internal)?;
-                object["metadata"] = serde_json::from_slice(&row.meta).map_err(Failure::internal)?;
+                object["metadata"] =
+                    serde_json::from_slice(&row.meta).map_err(Failure::internal)?;
                 found.push(object);
             }
             match page.rows.last() {

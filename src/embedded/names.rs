@@ -47,7 +47,9 @@ impl Form {
                 },
             },
             Form::Subdomain if name.len() > 253 => Err("must be no more than 253 bytes".into()),
-            Form::Label | Form::Service if name.len() > 63 => Err("must be no more than 63 bytes".into()),
+            Form::Label | Form::Service if name.len() > 63 => {
+                Err("must be no more than 63 bytes".into())
+            }
             Form::Subdomain => match name.split('.').all(|part| dns_label(part, false)) {
                 true => Ok(()),
                 false => Err(SUBDOMAIN.into()),
@@ -66,7 +68,11 @@ fn dns_label(text: &str, letter_first: bool) -> bool {
     match (bytes.first(), bytes.last()) {
         (Some(first), Some(last)) => {
             inner(*last)
-                && if letter_first { first.is_ascii_lowercase() } else { inner(*first) }
+                && if letter_first {
+                    first.is_ascii_lowercase()
+                } else {
+                    inner(*first)
+                }
                 && bytes.iter().all(|b| inner(*b) || *b == b'-')
         }
         _ => false,
@@ -78,7 +84,9 @@ fn name_part(text: &str) -> bool {
     let ends = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
     ends(bytes.first())
         && ends(bytes.last())
-        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(b))
+        && bytes
+            .iter()
+            .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(b))
 }
 
 /// Says why a label or annotation key is refused.

@@ -118,9 +118,7 @@ pub fn identify(resource: &Resource, target: &Target, object: &mut Value) -> Res
     if let Some(name) = &target.name {
         let sent = meta(object, "name").to_owned();
         if sent.is_empty() {
-            return Err(Failure::bad_request(
-                "name must be provided",
-            ));
+            return Err(Failure::bad_request("name must be provided"));
         }
         if sent != *name {
             return Err(Failure::bad_request(format!(
@@ -217,7 +215,11 @@ pub fn update(
     }
     let generation = old["metadata"]["generation"].clone();
     let meta = meta_mut(&mut object);
-    for field in SERVER_FIELDS.into_iter().chain(["generation", "name", "namespace", "generateName"]) {
+    for field in
+        SERVER_FIELDS
+            .into_iter()
+            .chain(["generation", "name", "namespace", "generateName"])
+    {
         restore(meta, field, &old["metadata"]);
     }
     meta.remove("resourceVersion");
@@ -234,7 +236,8 @@ pub fn update(
         }
     }
     resource.schema.fill_defaults(&mut object);
-    let changed = resource.counts_generations() && desired(resource, old) != desired(resource, &object);
+    let changed =
+        resource.counts_generations() && desired(resource, old) != desired(resource, &object);
     if changed {
         let next = generation.as_i64().unwrap_or_default() + 1;
         meta_mut(&mut object).insert("generation".into(), next.into());
@@ -252,7 +255,13 @@ pub fn update(
     causes.extend(new_finalizers(old, &object));
     causes.extend(own_rules(resource, &object));
     causes.extend(unchangeable(resource, old, &object));
-    causes.extend(resource.schema.validate_update(&object, old).into_iter().map(cause));
+    causes.extend(
+        resource
+            .schema
+            .validate_update(&object, old)
+            .into_iter()
+            .map(cause),
+    );
     causes.extend(rules(resource, &object, Some(old)));
     if !causes.is_empty() {
         return Err(Failure::invalid(subject, &name, causes));
@@ -468,7 +477,10 @@ fn unchangeable(resource: &Resource, old: &Value, object: &Value) -> Vec<Cause> 
     if workload && old["spec"]["selector"] != object["spec"]["selector"] {
         causes.push(Cause {
             reason: "FieldValueInvalid".into(),
-            message: format!("Invalid value: {}: field is immutable", object["spec"]["selector"]),
+            message: format!(
+                "Invalid value: {}: field is immutable",
+                object["spec"]["selector"]
+            ),
             field: "spec.selector".into(),
         });
     }
@@ -485,7 +497,9 @@ fn begin_life(resource: &Resource, object: &mut Value) {
             let name = meta(object, "name").to_owned();
             object["spec"] = json!({"finalizers": ["kubernetes"]});
             object["status"] = json!({"phase": "Active"});
-            let labels = meta_mut(object).entry("labels").or_insert_with(|| json!({}));
+            let labels = meta_mut(object)
+                .entry("labels")
+                .or_insert_with(|| json!({}));
             if let Value::Object(labels) = labels {
                 labels.insert("kubernetes.io/metadata.name".into(), name.into());
             }
@@ -514,12 +528,18 @@ fn tidy(object: &mut Value) {
     }
     let meta = meta_mut(object);
     for field in ["labels", "annotations"] {
-        if meta.get(field).is_some_and(|map| map.as_object().is_none_or(Map::is_empty)) {
+        if meta
+            .get(field)
+            .is_some_and(|map| map.as_object().is_none_or(Map::is_empty))
+        {
             meta.remove(field);
         }
     }
     for field in ["finalizers", "ownerReferences", "managedFields"] {
-        if meta.get(field).is_some_and(|list| list.as_array().is_none_or(Vec::is_empty)) {
+        if meta
+            .get(field)
+            .is_some_and(|list| list.as_array().is_none_or(Vec::is_empty))
+        {
             meta.remove(field);
         }
     }

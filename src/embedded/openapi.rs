@@ -23,7 +23,11 @@ pub(super) fn index(catalog: &Catalog) -> Answer {
         for version in versions {
             let path = path(group, version);
             let digest = Sha256::digest(encode::to_bytes(&spec(catalog, group, version)));
-            let hash: String = digest.iter().take(16).map(|byte| format!("{byte:02X}")).collect();
+            let hash: String = digest
+                .iter()
+                .take(16)
+                .map(|byte| format!("{byte:02X}"))
+                .collect();
             let address = format!("/openapi/v3/{path}?hash={hash}");
             paths.insert(path, json!({"serverRelativeURL": address}));
         }
@@ -54,7 +58,10 @@ fn spec(catalog: &Catalog, group: &str, version: &str) -> Value {
         match &resource.custom {
             Some(custom) => {
                 wanted.push(OBJECT_META.to_owned());
-                schemas.insert(schema_name(resource), custom_schema(resource, &custom.openapi));
+                schemas.insert(
+                    schema_name(resource),
+                    custom_schema(resource, &custom.openapi),
+                );
             }
             None => wanted.extend(definition_of(resource)),
         }
@@ -73,7 +80,10 @@ fn spec(catalog: &Catalog, group: &str, version: &str) -> Value {
 fn close_over(mut wanted: Vec<String>, schemas: &mut Map<String, Value>) {
     let mut seen = BTreeSet::new();
     while let Some(name) = wanted.pop() {
-        let Some(schema) = builtin::definitions().get(&name).filter(|_| seen.insert(name.clone())) else {
+        let Some(schema) = builtin::definitions()
+            .get(&name)
+            .filter(|_| seen.insert(name.clone()))
+        else {
             continue;
         };
         references(schema, &mut wanted);
@@ -116,7 +126,12 @@ fn gvk(resource: &Resource) -> Value {
 
 fn schema_name(resource: &Resource) -> String {
     let reversed: Vec<&str> = resource.subject.group.rsplit('.').collect();
-    format!("{}.{}.{}", reversed.join("."), resource.version, resource.subject.kind)
+    format!(
+        "{}.{}.{}",
+        reversed.join("."),
+        resource.version,
+        resource.subject.kind
+    )
 }
 
 fn custom_schema(resource: &Resource, openapi: &Value) -> Value {
@@ -149,7 +164,10 @@ fn add_paths(resource: &Resource, paths: &mut Map<String, Value>) {
         _ => format!("/apis/{version}"),
     };
     let place = match resource.namespaced {
-        true => format!("{root}/namespaces/{{namespace}}/{}", resource.subject.plural),
+        true => format!(
+            "{root}/namespaces/{{namespace}}/{}",
+            resource.subject.plural
+        ),
         false => format!("{root}/{}", resource.subject.plural),
     };
     let operation = |action: &str| {
@@ -164,7 +182,10 @@ fn add_paths(resource: &Resource, paths: &mut Map<String, Value>) {
             "x-kubernetes-group-version-kind": gvk(resource),
         })
     };
-    paths.insert(place.clone(), json!({"get": operation("list"), "post": operation("post")}));
+    paths.insert(
+        place.clone(),
+        json!({"get": operation("list"), "post": operation("post")}),
+    );
     paths.insert(
         format!("{place}/{{name}}"),
         json!({

@@ -10,13 +10,21 @@ use super::status::{Cause, Failure};
 
 impl Shared {
     /// GET of `/scale`.
-    pub(super) async fn get_scale(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
+    pub(super) async fn get_scale(
+        &self,
+        resource: &Resource,
+        call: &Call,
+    ) -> Result<Answer, Failure> {
         let object = self.existing(resource, call).await?;
         Ok(Answer::json(200, view(resource, &object)))
     }
 
     /// PUT or PATCH of `/scale`.
-    pub(super) async fn set_scale(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
+    pub(super) async fn set_scale(
+        &self,
+        resource: &Resource,
+        call: &Call,
+    ) -> Result<Answer, Failure> {
         let sent: Value = serde_json::from_slice(&call.body)
             .map_err(|cause| Failure::bad_request(format!("error decoding Scale: {cause}")))?;
         let places = places(resource);
@@ -41,7 +49,9 @@ impl Shared {
             if replicas < 0 {
                 let cause = Cause {
                     reason: "FieldValueInvalid".into(),
-                    message: format!("Invalid value: {replicas}: must be greater than or equal to 0"),
+                    message: format!(
+                        "Invalid value: {replicas}: must be greater than or equal to 0"
+                    ),
                     field: "spec.replicas".into(),
                 };
                 let subject = super::status::Subject {
@@ -61,7 +71,10 @@ impl Shared {
 }
 
 fn places(resource: &Resource) -> Scale {
-    let declared = resource.custom.as_ref().and_then(|custom| custom.scale.clone());
+    let declared = resource
+        .custom
+        .as_ref()
+        .and_then(|custom| custom.scale.clone());
     declared.unwrap_or(Scale {
         replicas: ".spec.replicas".into(),
         status_replicas: ".status.replicas".into(),
@@ -73,7 +86,13 @@ fn view(resource: &Resource, object: &Value) -> Value {
     let places = places(resource);
     let number = |path: &str| at(object, path).as_i64().unwrap_or_default();
     let mut metadata = json!({});
-    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+    ] {
         if let Some(value) = object["metadata"].get(field) {
             metadata[field] = value.clone();
         }

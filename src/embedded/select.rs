@@ -29,7 +29,10 @@ enum Test {
 impl Labels {
     /// Reads `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`.
     pub fn parse(text: &str) -> Result<Labels, Failure> {
-        let mut reader = Reader { tokens: tokens(text), text };
+        let mut reader = Reader {
+            tokens: tokens(text),
+            text,
+        };
         reader.requirements().map(Labels)
     }
 
@@ -39,10 +42,17 @@ impl Labels {
         if let Some(labels) = selector["matchLabels"].as_object() {
             for (key, value) in labels {
                 let values = BTreeSet::from([value.as_str().unwrap_or_default().to_owned()]);
-                found.push(Requirement { key: key.clone(), test: Test::In(values) });
+                found.push(Requirement {
+                    key: key.clone(),
+                    test: Test::In(values),
+                });
             }
         }
-        for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
+        for expression in selector["matchExpressions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
             let values: BTreeSet<String> = expression["values"]
                 .as_array()
                 .into_iter()
@@ -129,10 +139,11 @@ impl Reader<'_> {
     }
 
     fn sign(&mut self, sign: &str) -> bool {
-        let there = self.tokens.front() == Some(&Token::Sign(match sign_of(sign) {
-            Some(sign) => sign,
-            None => return false,
-        }));
+        let there = self.tokens.front()
+            == Some(&Token::Sign(match sign_of(sign) {
+                Some(sign) => sign,
+                None => return false,
+            }));
         if there {
             self.tokens.pop_front();
         }
@@ -176,7 +187,10 @@ impl Reader<'_> {
             )));
         }
         if absent {
-            return Ok(Requirement { key, test: Test::Absent });
+            return Ok(Requirement {
+                key,
+                test: Test::Absent,
+            });
         }
         let test = if self.sign("=") || self.sign("==") {
             Test::In(BTreeSet::from([self.value()?]))

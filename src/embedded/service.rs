@@ -219,7 +219,10 @@ impl Embedded {
             return Ok(answer);
         }
         let name = call.target.name.is_some();
-        if resource.namespaced && call.target.namespace.is_none() && (name || call.method == Method::POST) {
+        if resource.namespaced
+            && call.target.namespace.is_none()
+            && (name || call.method == Method::POST)
+        {
             return Ok(no_such_page());
         }
         if !resource.namespaced && call.target.namespace.is_some() {
@@ -233,7 +236,9 @@ impl Embedded {
         let scale = call.target.subresource.as_deref() == Some("scale");
         match (call.method.clone(), name) {
             (Method::GET | Method::HEAD, true) if scale => shared.get_scale(&resource, &call).await,
-            (Method::PUT | Method::PATCH, true) if scale => shared.set_scale(&resource, &call).await,
+            (Method::PUT | Method::PATCH, true) if scale => {
+                shared.set_scale(&resource, &call).await
+            }
             (Method::GET | Method::HEAD, true) if call.options.watch => {
                 shared.watch(resource, call).await
             }
@@ -316,13 +321,20 @@ fn negotiate(accept: &str) -> Result<Form, Failure> {
 }
 
 fn accepts_yaml(headers: &HeaderMap) -> bool {
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let accept = headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok());
     negotiate(accept.unwrap_or_default()) == Ok(Form::Yaml)
 }
 
 fn respond(answer: Result<Answer, Failure>, yaml: bool) -> Response<Body> {
-    let answer = answer.unwrap_or_else(|failure| Answer::json(failure.status_code().as_u16(), failure.to_json()));
-    let full = |bytes: Vec<u8>| Full::new(Bytes::from(bytes)).map_err(|never| match never {}).boxed_unsync();
+    let answer = answer
+        .unwrap_or_else(|failure| Answer::json(failure.status_code().as_u16(), failure.to_json()));
+    let full = |bytes: Vec<u8>| {
+        Full::new(Bytes::from(bytes))
+            .map_err(|never| match never {})
+            .boxed_unsync()
+    };
     let mut aggregated = None;
     let (media, body) = match answer.content {
         Content::Aggregated(value, form) => {
@@ -342,13 +354,20 @@ fn respond(answer: Result<Answer, Failure>, yaml: bool) -> Response<Body> {
         }
     };
     let mut response = Response::new(body);
-    *response.status_mut() = StatusCode::from_u16(answer.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    *response.status_mut() =
+        StatusCode::from_u16(answer.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(media));
+    headers.insert(
+        header::CONTENT_TYPE,
+        header::HeaderValue::from_static(media),
+    );
     if let Some(media) = aggregated.and_then(|media| header::HeaderValue::from_str(&media).ok()) {
         headers.insert(header::CONTENT_TYPE, media);
     }
-    headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-cache, private"));
+    headers.insert(
+        header::CACHE_CONTROL,
+        header::HeaderValue::from_static("no-cache, private"),
+    );
     for warning in answer.warnings {
         let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
         let text: String = quoted.chars().filter(|c| !c.is_control()).collect();

@@ -29,7 +29,9 @@ pub(super) fn row(_resource: &Resource, object: &Value, include: &str, _now: &st
     let carried = match include {
         "None" => Value::Null,
         "Object" => object.clone(),
-        _ => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]}),
+        _ => {
+            json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
+        }
     };
     json!({"cells": [object["metadata"]["name"]], "object": carried})
 }

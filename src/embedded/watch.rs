@@ -24,7 +24,11 @@ const DEFAULT_LIFE: Duration = Duration::from_secs(3000);
 
 impl Shared {
     /// GET with `watch=true`.
-    pub(super) async fn watch(self: &Arc<Self>, resource: Arc<Resource>, call: Call) -> Result<Answer, Failure> {
+    pub(super) async fn watch(
+        self: &Arc<Self>,
+        resource: Arc<Resource>,
+        call: Call,
+    ) -> Result<Answer, Failure> {
         let chosen = Chosen::of(&resource, &call)?;
         let options = &call.options;
         let from: Option<Revision> = match options.resource_version.as_str() {
@@ -45,11 +49,17 @@ impl Shared {
         {
             return Err(Failure::too_large_revision(asked, newest));
         }
-        let life = options.timeout_seconds.map_or(DEFAULT_LIFE, Duration::from_secs);
+        let life = options
+            .timeout_seconds
+            .map_or(DEFAULT_LIFE, Duration::from_secs);
         let mut watching = Watching {
             head: self.store.head(),
             shared: self.clone(),
-            position: if initial { newest } else { from.filter(|from| *from > 0).unwrap_or(newest) },
+            position: if initial {
+                newest
+            } else {
+                from.filter(|from| *from > 0).unwrap_or(newest)
+            },
             initial: initial.then_some(Initial {
                 at: newest,
                 after: None,
@@ -86,11 +96,17 @@ impl Shared {
 
 fn check_initial_events(call: &Call) -> Result<(), Failure> {
     let refuse = |why: &str| {
-        Err(Failure::other(422, "Invalid", format!("ListOptions.meta.k8s.io \"\" is invalid: {why}")))
+        Err(Failure::other(
+            422,
+            "Invalid",
+            format!("ListOptions.meta.k8s.io \"\" is invalid: {why}"),
+        ))
     };
     match call.options.resource_version_match.as_str() {
         "NotOlderThan" => Ok(()),
-        "" => refuse("resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
+        "" => refuse(
+            "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        ),
         other => refuse(&format!(
             "resourceVersionMatch: Unsupported value: {other:?}: supported values: \"NotOlderThan\""
         )),
@@ -138,7 +154,10 @@ impl Watching {
         let previous = !self.chosen.all();
         let bodies = self.form != Form::Partial || !self.chosen.fields.metadata_only();
         let scope = self.chosen.scope.clone();
-        self.shared.store.changes(scope, self.position, previous, bodies).await
+        self.shared
+            .store
+            .changes(scope, self.position, previous, bodies)
+            .await
     }
 
     /// The next bytes of the stream; nothing at its end.
@@ -169,7 +188,11 @@ impl Watching {
     /// Waits for news of this resource, the next bookmark or the end.
     async fn wait(&mut self) -> Option<Option<Vec<u8>>> {
         loop {
-            let bookmark = if self.bookmarks { self.next_bookmark } else { self.ends };
+            let bookmark = if self.bookmarks {
+                self.next_bookmark
+            } else {
+                self.ends
+            };
             tokio::select! {
                 moved = self.head.changed() => moved.ok()?,
                 () = tokio::time::sleep_until(self.ends) => {
@@ -282,7 +305,8 @@ impl Watching {
 
     fn bookmark(&mut self, end_of_initial: bool) -> Vec<u8> {
         self.told = self.position;
-        let mut metadata = json!({"resourceVersion": self.position.to_string(), "creationTimestamp": null});
+        let mut metadata =
+            json!({"resourceVersion": self.position.to_string(), "creationTimestamp": null});
         if end_of_initial {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }

@@ -56,7 +56,8 @@ impl Shared {
             let stored = self.create_object(resource, object, call, false).await;
             match stored {
                 // A generated name that is taken is tried again with another one.
-                Err(failure) if given.is_empty() && failure.reason == "AlreadyExists" && attempt < 7 => {}
+                Err(failure)
+                    if given.is_empty() && failure.reason == "AlreadyExists" && attempt < 7 => {}
                 stored => {
                     let (object, warnings) = stored?;
                     return self.answer_object(resource, call, 201, object, warnings);
@@ -74,12 +75,22 @@ impl Shared {
         applied: bool,
     ) -> Result<(Value, Vec<String>), Failure> {
         let uid = uuid::Uuid::new_v4().to_string();
-        let Draft { mut object, mut warnings } =
-            object::create(resource, object, &call.writer, &uid, applied)?;
+        let Draft {
+            mut object,
+            mut warnings,
+        } = object::create(resource, object, &call.writer, &uid, applied)?;
         super::definitions::establish(resource, &mut object, &call.writer.now)?;
         warnings.extend(
-            self.admit(resource, &call.user, &call.options, Verb::Create, None, Some(&object), None)
-                .await?,
+            self.admit(
+                resource,
+                &call.user,
+                &call.options,
+                Verb::Create,
+                None,
+                Some(&object),
+                None,
+            )
+            .await?,
         );
         let namespace = meta(&object, "namespace").to_owned();
         if call.options.dry_run {
@@ -92,16 +103,30 @@ impl Shared {
     }
 
     /// What the store would say, without storing.
-    async fn check_free(&self, resource: &Resource, namespace: &str, object: &Value) -> Result<(), Failure> {
+    async fn check_free(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        object: &Value,
+    ) -> Result<(), Failure> {
         let name = meta(object, "name");
-        if self.store.get(&resource.key(namespace, name)).await?.is_some() {
+        if self
+            .store
+            .get(&resource.key(namespace, name))
+            .await?
+            .is_some()
+        {
             return Err(Failure::already_exists(&resource.subject, name));
         }
         if !namespace.is_empty() {
             let catalog = self.catalog().await?;
             let subject = catalog.find("", "v1", "namespaces").cloned();
             if let Some(namespaces) = subject
-                && self.store.get(&namespaces.key("", namespace)).await?.is_none()
+                && self
+                    .store
+                    .get(&namespaces.key("", namespace))
+                    .await?
+                    .is_none()
             {
                 return Err(Failure::not_found(&namespaces.subject, namespace));
             }
@@ -142,7 +167,11 @@ impl Shared {
     }
 
     /// PUT of a whole object.
-    pub(super) async fn replace(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
+    pub(super) async fn replace(
+        &self,
+        resource: &Resource,
+        call: &Call,
+    ) -> Result<Answer, Failure> {
         let mut sent = decode(call)?;
         object::identify(resource, &call.target, &mut sent)?;
         let part = part(call)?;
@@ -174,9 +203,24 @@ impl Shared {
 
     /// PATCH in any of its forms.
     pub(super) async fn patch(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
-        let builtin = [JSON_PATCH, MERGE_PATCH, STRATEGIC, APPLY, "application/apply-patch+cbor"];
-        let custom = [JSON_PATCH, MERGE_PATCH, APPLY, "application/apply-patch+cbor"];
-        let accepted: &[&str] = if resource.custom.is_some() { &custom } else { &builtin };
+        let builtin = [
+            JSON_PATCH,
+            MERGE_PATCH,
+            STRATEGIC,
+            APPLY,
+            "application/apply-patch+cbor",
+        ];
+        let custom = [
+            JSON_PATCH,
+            MERGE_PATCH,
+            APPLY,
+            "application/apply-patch+cbor",
+        ];
+        let accepted: &[&str] = if resource.custom.is_some() {
+            &custom
+        } else {
+            &builtin
+        };
         let kind = call.content_type.as_str();
         if !accepted.contains(&kind) || kind.ends_with("cbor") {
             return Err(Failure::unsupported_media_type(accepted));
@@ -193,9 +237,8 @@ impl Shared {
             return Err(options_invalid(vec![cause]));
         }
         let part = part(call)?;
-        let sent: Value = serde_json::from_slice(&call.body).map_err(|cause| {
-            Failure::bad_request(format!("error decoding patch: {cause}"))
-        })?;
+        let sent: Value = serde_json::from_slice(&call.body)
+            .map_err(|cause| Failure::bad_request(format!("error decoding patch: {cause}")))?;
         let name = call.target.name.clone().unwrap_or_default();
         let patched = |old: &Value| {
             match kind {
@@ -247,10 +290,15 @@ impl Shared {
         loop {
             if part == Part::Main && self.store.get(&key).await?.is_none() {
                 if !meta(&sent, "resourceVersion").is_empty() {
-                    return Err(Failure::conflict(&resource.subject, &name, "the object does not exist, but a resourceVersion was given"));
+                    return Err(Failure::conflict(
+                        &resource.subject,
+                        &name,
+                        "the object does not exist, but a resourceVersion was given",
+                    ));
                 }
-                let merged = apply::apply(&resource.schema, None, &sent, &manager, call.options.force)
-                    .map_err(apply_failure)?;
+                let merged =
+                    apply::apply(&resource.schema, None, &sent, &manager, call.options.force)
+                        .map_err(apply_failure)?;
                 match self.create_object(resource, merged, call, true).await {
                     // Somebody else created it first: then it is a change.
                     Err(failure) if failure.reason == "AlreadyExists" => continue,
@@ -276,8 +324,14 @@ impl Shared {
                         ),
                     ));
                 }
-                let merged = apply::apply(&resource.schema, Some(old), &sent, &manager, call.options.force)
-                    .map_err(apply_failure)?;
+                let merged = apply::apply(
+                    &resource.schema,
+                    Some(old),
+                    &sent,
+                    &manager,
+                    call.options.force,
+                )
+                .map_err(apply_failure)?;
                 object::update(resource, old, merged, part, &call.writer, true)
             };
             return self.change(resource, call, true, change).await;
@@ -285,7 +339,11 @@ impl Shared {
     }
 
     /// The object of a request, or 404.
-    pub(super) async fn existing(&self, resource: &Resource, call: &Call) -> Result<Value, Failure> {
+    pub(super) async fn existing(
+        &self,
+        resource: &Resource,
+        call: &Call,
+    ) -> Result<Value, Failure> {
         let name = call.target.name.as_deref().unwrap_or_default();
         let namespace = call.target.namespace.as_deref().unwrap_or_default();
         match self.store.get(&resource.key(namespace, name)).await? {
@@ -316,14 +374,30 @@ impl Shared {
         let name = call.target.name.as_deref().unwrap_or_default();
         for _ in 0..ATTEMPTS {
             let old = self.existing(resource, call).await?;
-            let Draft { object, mut warnings } = change(&old)?;
+            let Draft {
+                object,
+                mut warnings,
+            } = change(&old)?;
             let part = call.target.subresource.as_deref();
             warnings.extend(
-                self.admit(resource, &call.user, &call.options, Verb::Update, part, Some(&object), Some(&old))
-                    .await?,
+                self.admit(
+                    resource,
+                    &call.user,
+                    &call.options,
+                    Verb::Update,
+                    part,
+                    Some(&object),
+                    Some(&old),
+                )
+                .await?,
             );
-            match self.store_change(resource, &old, object, call.options.dry_run).await {
-                Ok(Outcome::Stored(object) | Outcome::Unchanged(object) | Outcome::Removed(object)) => {
+            match self
+                .store_change(resource, &old, object, call.options.dry_run)
+                .await
+            {
+                Ok(
+                    Outcome::Stored(object) | Outcome::Unchanged(object) | Outcome::Removed(object),
+                ) => {
                     return Ok((object, warnings));
                 }
                 Err(Stored::Conflict) if retry => {}
@@ -344,7 +418,8 @@ impl Shared {
         let revision: Revision = meta(old, "resourceVersion").parse().unwrap_or_default();
         encode::stamp(&mut object, revision);
         super::definitions::reestablish(resource, old, &mut object);
-        let gone = !meta(&object, "deletionTimestamp").is_empty() && nothing_holds(resource, &object);
+        let gone =
+            !meta(&object, "deletionTimestamp").is_empty() && nothing_holds(resource, &object);
         if dry_run {
             return Ok(Outcome::Unchanged(object));
         }
@@ -379,8 +454,15 @@ impl Shared {
             deleting: !meta(object, "deletionTimestamp").is_empty(),
             meta: bytes,
             rest,
-            owners_gained: after.iter().filter(|uid| !before.contains(uid)).cloned().collect(),
-            owners_lost: before.into_iter().filter(|uid| !after.contains(uid)).collect(),
+            owners_gained: after
+                .iter()
+                .filter(|uid| !before.contains(uid))
+                .cloned()
+                .collect(),
+            owners_lost: before
+                .into_iter()
+                .filter(|uid| !after.contains(uid))
+                .collect(),
             follow_ups,
         };
         let written = self.store.write(Write::Put(put)).await;
@@ -469,7 +551,15 @@ impl Shared {
         warnings: Vec<String>,
     ) -> Result<Answer, Failure> {
         let answer = match call.form {
-            Form::Table => Answer::json(code, table::of(resource, std::slice::from_ref(&object), &call.options.include_object, &call.writer.now)),
+            Form::Table => Answer::json(
+                code,
+                table::of(
+                    resource,
+                    std::slice::from_ref(&object),
+                    &call.options.include_object,
+                    &call.writer.now,
+                ),
+            ),
             Form::Partial => Answer::json(
                 code,
                 json!({
@@ -532,10 +622,16 @@ fn part(call: &Call) -> Result<Part, Failure> {
 
 fn creates_on_update(resource: &Resource) -> bool {
     matches!(
-        (resource.subject.group.as_str(), resource.subject.plural.as_str()),
+        (
+            resource.subject.group.as_str(),
+            resource.subject.plural.as_str()
+        ),
         ("coordination.k8s.io", "leases")
             | ("rbac.authorization.k8s.io", _)
-            | ("", "services" | "endpoints" | "events" | "limitranges" | "resourcequotas")
+            | (
+                "",
+                "services" | "endpoints" | "events" | "limitranges" | "resourcequotas"
+            )
             | ("events.k8s.io", "events")
     )
 }
@@ -558,7 +654,9 @@ fn generated(prefix: &str) -> String {
 fn decode(call: &Call) -> Result<Value, Failure> {
     let value = match call.content_type.as_str() {
         "" | "application/json" => serde_json::from_slice(&call.body).map_err(|cause| {
-            Failure::bad_request(format!("couldn't get version/kind; json parse error: {cause}"))
+            Failure::bad_request(format!(
+                "couldn't get version/kind; json parse error: {cause}"
+            ))
         })?,
         "application/yaml" => decode_yaml(&call.body)?,
         _ => {

@@ -3,12 +3,7 @@
 //! Cases speak HTTP through `kube::Client`, so that status codes, headers and the whole body can
 //! be compared; the runtime cases use the typed API.
 
-use std::{
-    collections::VecDeque,
-    fmt::Write as _,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::VecDeque, fmt::Write as _, sync::Arc, time::Duration};
 
 use bowline::embedded::Embedded;
 use futures::{Stream, StreamExt};
@@ -123,7 +118,11 @@ impl Target {
         match &self.place.backing {
             Backing::Cluster(cluster) => cluster.compact().await,
             Backing::Embedded(embedded, _) => {
-                embedded.store().compact().await.expect("the store compacts");
+                embedded
+                    .store()
+                    .compact()
+                    .await
+                    .expect("the store compacts");
             }
         }
     }
@@ -421,7 +420,8 @@ impl Answer {
                 status.remove("details")
             })
             .unwrap_or_default();
-        if message == "?" && std::env::var_os("APPROVE").is_some() { //TMP
+        if message == "?" && std::env::var_os("APPROVE").is_some() {
+            //TMP
             approve(std::panic::Location::caller(), &actual["message"]); //TMP
         } //TMP
         if self.code != code || actual != expected {
@@ -499,7 +499,8 @@ impl Watch {
 /// Compares two documents and shows both when they differ.
 #[track_caller]
 pub fn same(what: &str, actual: &Value, expected: Value) {
-    if expected == json!("?") && std::env::var_os("APPROVE").is_some() { //TMP
+    if expected == json!("?") && std::env::var_os("APPROVE").is_some() {
+        //TMP
         approve(std::panic::Location::caller(), actual); //TMP
     } //TMP
     assert!(
@@ -547,8 +548,18 @@ pub fn names(list: &Value) -> Vec<String> {
     }
 }
 
-fn approve(at: &std::panic::Location, actual: &Value) { //TMP
+fn approve(at: &std::panic::Location, actual: &Value) {
+    //TMP
     use std::io::Write as _; //TMP
-    let mut file = std::fs::OpenOptions::new().append(true).create(true).open("/tmp/approve.jsonl").unwrap(); //TMP
-    writeln!(file, "{}", json!({"file": at.file(), "line": at.line(), "actual": actual})).unwrap(); //TMP
+    let mut file = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open("/tmp/approve.jsonl")
+        .unwrap(); //TMP
+    writeln!(
+        file,
+        "{}",
+        json!({"file": at.file(), "line": at.line(), "actual": actual})
+    )
+    .unwrap(); //TMP
 } //TMP

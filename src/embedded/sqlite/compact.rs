@@ -79,7 +79,13 @@ fn forget(connection: &mut Connection, bytes: u64, rows: usize) -> rusqlite::Res
         let mut remove = transaction.prepare_cached("DELETE FROM log WHERE id = ?1")?;
         let page: Vec<(Revision, i64, u64, Revision, Option<u64>)> = log
             .query_map(params![compacted, rows], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+                Ok((
+                    row.get(0)?,
+                    row.get(1)?,
+                    row.get(2)?,
+                    row.get(3)?,
+                    row.get(4)?,
+                ))
             })?
             .collect::<Result<_, _>>()?;
         if page.is_empty() {

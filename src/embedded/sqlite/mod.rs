@@ -159,11 +159,7 @@ impl Inner {
     }
 
     /// Makes changes known to this process: first what changed, then how far.
-    fn publish(
-        &self,
-        changed: impl IntoIterator<Item = (Arc<str>, Revision)>,
-        newest: Revision,
-    ) {
+    fn publish(&self, changed: impl IntoIterator<Item = (Arc<str>, Revision)>, newest: Revision) {
         {
             let mut touched = self.touched.write().unwrap_or_else(|e| e.into_inner());
             for (resource, revision) in changed {

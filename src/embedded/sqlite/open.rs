@@ -30,7 +30,9 @@ pub enum OpenError {
         cause: std::io::Error,
     },
     /// The file lies on a network file system.
-    #[error("{path} is on a network file system ({kind}), whose locks SQLite cannot trust; choose a local file with --embedded=FILE")]
+    #[error(
+        "{path} is on a network file system ({kind}), whose locks SQLite cannot trust; choose a local file with --embedded=FILE"
+    )]
     Network {
         /// The file.
         path: PathBuf,
@@ -329,7 +331,9 @@ fn changed_since(connection: &Connection, seen: Revision) -> rusqlite::Result<(T
     let mut statement = transaction
         .prepare_cached("SELECT resource, max(id) FROM log WHERE id > ?1 GROUP BY resource")?;
     let changed = statement
-        .query_map([seen], |row| Ok((row.get::<_, String>(0)?.into(), row.get(1)?)))?
+        .query_map([seen], |row| {
+            Ok((row.get::<_, String>(0)?.into(), row.get(1)?))
+        })?
         .collect::<Result<_, _>>()?;
     Ok((changed, newest))
 }

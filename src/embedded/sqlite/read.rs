@@ -68,7 +68,8 @@ impl Store {
 
     /// Reads one page of a list, at the newest or at an older revision.
     pub async fn page(&self, request: PageRequest) -> Result<Page, StoreError> {
-        self.read(move |connection| page(connection, &request)).await
+        self.read(move |connection| page(connection, &request))
+            .await
     }
 
     /// Counts the objects of a scope after a key, at a revision.
@@ -130,7 +131,8 @@ impl Store {
     pub async fn follow_ups(&self) -> Result<Vec<FollowUp>, StoreError> {
         self.read(|connection| {
             let mut statement = connection.prepare_cached("SELECT what, subject FROM follow_up")?;
-            let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
+            let rows =
+                statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
             let found = rows
                 .collect::<Result<Vec<(String, String)>, _>>()?
                 .into_iter()
@@ -143,23 +145,20 @@ impl Store {
 
     /// Bytes of the newest states and bytes that compaction may free.
     pub async fn sizes(&self) -> Result<(u64, u64), StoreError> {
-        self.read(|connection| {
-            Ok(Ok((
-                state(connection, "live")?,
-                state(connection, "dead")?,
-            )))
-        })
-        .await
+        self.read(|connection| Ok(Ok((state(connection, "live")?, state(connection, "dead")?))))
+            .await
     }
 
     /// A mark of what was installed last; 0 for nothing.
     pub async fn installed(&self) -> Result<u64, StoreError> {
-        self.read(|connection| state(connection, "installed").map(Ok)).await
+        self.read(|connection| state(connection, "installed").map(Ok))
+            .await
     }
 
     /// The newest revision in the file, whoever wrote it.
     pub async fn newest(&self) -> Result<Revision, StoreError> {
-        self.read(|connection| open::newest(connection).map(Ok)).await
+        self.read(|connection| open::newest(connection).map(Ok))
+            .await
     }
 
     async fn read<T: Send + 'static>(
@@ -167,7 +166,12 @@ impl Store {
         query: impl FnOnce(&Connection) -> rusqlite::Result<Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, StoreError> {
         let store = self.clone();
-        let _turn = self.0.readers.acquire().await.map_err(|_| StoreError::Closed)?;
+        let _turn = self
+            .0
+            .readers
+            .acquire()
+            .await
+            .map_err(|_| StoreError::Closed)?;
         tokio::task::spawn_blocking(move || {
             let connection = match store.0.idle_connection() {
                 Some(connection) => connection,
@@ -206,16 +210,19 @@ pub(super) fn newest_row(connection: &Connection, key: &Key) -> rusqlite::Result
             "SELECT id, event, previous, meta, rest FROM log
              WHERE resource = ?1 AND namespace = ?2 AND name = ?3 ORDER BY id DESC LIMIT 1",
         )?
-        .query_row(params![key.resource.as_ref(), key.namespace, key.name], |row| {
-            Ok(Row {
-                revision: row.get(0)?,
-                key: key.clone(),
-                event: event(row.get(1)?),
-                previous: row.get(2)?,
-                meta: row.get(3)?,
-                rest: row.get(4)?,
-            })
-        })
+        .query_row(
+            params![key.resource.as_ref(), key.namespace, key.name],
+            |row| {
+                Ok(Row {
+                    revision: row.get(0)?,
+                    key: key.clone(),
+                    event: event(row.get(1)?),
+                    previous: row.get(2)?,
+                    meta: row.get(3)?,
+                    rest: row.get(4)?,
+                })
+            },
+        )
         .optional()
 }
 
@@ -242,7 +249,10 @@ fn newest_of_each(one_namespace: bool, limit: &str) -> String {
     )
 }
 
-fn page(connection: &Connection, request: &PageRequest) -> rusqlite::Result<Result<Page, StoreError>> {
+fn page(
+    connection: &Connection,
+    request: &PageRequest,
+) -> rusqlite::Result<Result<Page, StoreError>> {
     let newest = open::newest(connection)?;
     let at = request.at.unwrap_or(newest);
     if let Err(refused) = readable(connection, at, newest)? {
@@ -260,7 +270,11 @@ fn page(connection: &Connection, request: &PageRequest) -> rusqlite::Result<Resu
     } else {
         "SELECT previous, meta, x'' FROM log WHERE id = ?1"
     })?;
-    let mut found = Page { rows: Vec::new(), revision: at, more: false };
+    let mut found = Page {
+        rows: Vec::new(),
+        revision: at,
+        more: false,
+    };
     let mut bytes = 0;
     loop {
         // One more than asked for tells whether there is a next page.
@@ -284,7 +298,11 @@ fn page(connection: &Connection, request: &PageRequest) -> rusqlite::Result<Resu
             let row = bodies.query_row([id], |row| {
                 Ok(Row {
                     revision: id,
-                    key: Key { resource: scope.resource.clone(), namespace: ns, name: n },
+                    key: Key {
+                        resource: scope.resource.clone(),
+                        namespace: ns,
+                        name: n,
+                    },
                     event: event(code),
                     previous: row.get(0)?,
                     meta: row.get(1)?,
@@ -337,7 +355,11 @@ fn changes(
         ),
         false => ("NULL, NULL, NULL, NULL".to_owned(), ""),
     };
-    let only = if scope.namespace.is_some() { "AND l.namespace = ?3" } else { "AND ?3 IS NULL" };
+    let only = if scope.namespace.is_some() {
+        "AND l.namespace = ?3"
+    } else {
+        "AND ?3 IS NULL"
+    };
     // The plus sign keeps the planner on the primary key: only what is new is read.
     let sql = format!(
         "SELECT l.id, l.namespace, l.name, l.event, l.previous, l.meta, {}, {columns}
@@ -346,7 +368,10 @@ fn changes(
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(params![after, scope.resource.as_ref(), scope.namespace])?;
-    let mut found = Changes { rows: Vec::new(), upto: newest };
+    let mut found = Changes {
+        rows: Vec::new(),
+        upto: newest,
+    };
     let mut bytes = 0;
     while let Some(row) = rows.next()? {
         let key = Key {

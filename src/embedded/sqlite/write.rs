@@ -151,7 +151,10 @@ impl Store {
 
     async fn ask<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        self.0.jobs.send(job(reply)).map_err(|_| StoreError::Closed)?;
+        self.0
+            .jobs
+            .send(job(reply))
+            .map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 }
@@ -160,7 +163,11 @@ impl Store {
 pub(super) fn run(store: Weak<Inner>, mut connection: Connection, inbox: Receiver<Job>) {
     let mut tidy = false;
     loop {
-        let wait = if tidy { IDLE } else { Duration::from_secs(3600) };
+        let wait = if tidy {
+            IDLE
+        } else {
+            Duration::from_secs(3600)
+        };
         let first = match inbox.recv_timeout(wait) {
             Ok(job) => Some(job),
             Err(RecvTimeoutError::Timeout) => None,
@@ -228,7 +235,8 @@ fn write_all(
             Job::Write(write, reply) => {
                 let (outcome, settled) = std::sync::mpsc::channel();
                 answers.push(Box::new(move |fate| {
-                    let answer = fate.and_then(|()| settled.recv().unwrap_or(Err(StoreError::Closed)));
+                    let answer =
+                        fate.and_then(|()| settled.recv().unwrap_or(Err(StoreError::Closed)));
                     drop(reply.send(answer));
                 }));
                 writes.push((write, outcome));
@@ -255,7 +263,10 @@ fn write_all(
             .execute(params![work.name(), work.subject])?;
     }
     if let Some(mark) = mark {
-        transaction.execute("UPDATE state SET value = ?1 WHERE name = 'installed'", [mark])?;
+        transaction.execute(
+            "UPDATE state SET value = ?1 WHERE name = 'installed'",
+            [mark],
+        )?;
     }
     let written = batch.finish()?;
     transaction.commit()?;
@@ -324,7 +335,10 @@ impl<'a> Batch<'a> {
         for owner in &put.owners_gained {
             if !self.exists("SELECT 1 FROM alive WHERE uid = ?1", owner)? {
                 // Its owner is gone already: the collector has to know.
-                self.remember(&[FollowUp { what: Follow::Dependents, subject: owner.clone() }])?;
+                self.remember(&[FollowUp {
+                    what: Follow::Dependents,
+                    subject: owner.clone(),
+                }])?;
             }
             self.connection
                 .prepare_cached("INSERT OR IGNORE INTO owned VALUES (?1, ?2, ?3, ?4)")?
@@ -360,7 +374,10 @@ impl<'a> Batch<'a> {
             .prepare_cached("DELETE FROM alive WHERE uid = ?1")?
             .execute([&remove.uid])?;
         if self.exists("SELECT 1 FROM owned WHERE owner = ?1", &remove.uid)? {
-            self.remember(&[FollowUp { what: Follow::Dependents, subject: remove.uid }])?;
+            self.remember(&[FollowUp {
+                what: Follow::Dependents,
+                subject: remove.uid,
+            }])?;
         }
         Ok(Ok(revision))
     }
@@ -377,9 +394,10 @@ impl<'a> Batch<'a> {
                 "SELECT id, event, size FROM log
                  WHERE resource = ?1 AND namespace = ?2 AND name = ?3 ORDER BY id DESC LIMIT 1",
             )?
-            .query_row(params![key.resource.as_ref(), key.namespace, key.name], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-            })
+            .query_row(
+                params![key.resource.as_ref(), key.namespace, key.name],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            )
             .optional()?;
         let there = found
             .filter(|(_, event, _)| *event != Event::Deleted as i64)
@@ -465,7 +483,12 @@ impl<'a> Batch<'a> {
                 "DELETE FROM owned
                  WHERE owner = ?1 AND resource = ?2 AND namespace = ?3 AND name = ?4",
             )?
-            .execute(params![owner, key.resource.as_ref(), key.namespace, key.name])
+            .execute(params![
+                owner,
+                key.resource.as_ref(),
+                key.namespace,
+                key.name
+            ])
             .map(drop)
     }
 
