@@ -122,12 +122,23 @@ fn seeds() -> Vec<(String, Value)> {
     ]
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Sent {
     method: String,
     path: String,
     headers: Vec<(&'static str, Vec<u8>)>,
     body: Vec<u8>,
+}
+
+impl std::fmt::Debug for Sent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "{} {}", self.method, self.path)?;
+        for (name, value) in &self.headers {
+            writeln!(f, "{name}: {}", value.escape_ascii())?;
+        }
+        let body: String = self.body.escape_ascii().to_string();
+        write!(f, "{}", body.chars().take(3000).collect::<String>())
+    }
 }
 
 fn choose<T: Clone + std::fmt::Debug + 'static>(items: Vec<T>) -> impl Strategy<Value = T> + Clone {
@@ -563,10 +574,11 @@ fn survives(sent: Sent) -> Result<(), TestCaseError> {
     prop_assert!(begun.elapsed() < HANG / 2);
     let code = parts.status.as_u16();
     let text = String::from_utf8_lossy(&body);
-    prop_assert!(
-        (200..300).contains(&code) || (400..500).contains(&code),
-        "{code} {text}\n{sent:?}"
-    );
+    // A real server, too, calls some patches that it cannot make sense of its own mistake; ours
+    // say InternalError.
+    let clear =
+        matches!(code, 200..300 | 400..500) || code == 500 && !text.contains("InternalError");
+    prop_assert!(clear, "{code} {text}\n{sent:?}");
     if code >= 400 && sent.method != "HEAD" {
         let kind = parts.headers["content-type"].to_str().unwrap();
         if kind.starts_with("application/json") {

@@ -44,10 +44,7 @@ async fn what_is_no_store_is_refused_with_a_way_out() {
             vec!["is a folder", "name a file in it with --embedded=FILE"],
         ),
         (at("newer"), vec!["has layout 7", "use a newer bowline"]),
-        (
-            at("file/below.db"),
-            vec!["cannot create the folder of", choose],
-        ),
+        (at("file/below.db"), vec!["cannot open", choose]),
         // Not even root can create a file there.
         (
             "/proc/bowline.db".into(),
