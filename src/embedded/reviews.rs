@@ -26,6 +26,11 @@ pub(super) fn answer(resource: &Resource, call: &Call) -> Result<Option<Answer>,
         false => serde_json::from_slice(&call.body)
             .map_err(|cause| Failure::bad_request(format!("error decoding the review: {cause}")))?,
     };
+    if !review.is_object() {
+        return Err(Failure::bad_request(
+            "error decoding the review: it is not an object",
+        ));
+    }
     let user = json!({"username": call.user.name, "groups": call.user.groups});
     let status = match resource.subject.kind.as_str() {
         "SelfSubjectReview" => json!({"userInfo": user}),
