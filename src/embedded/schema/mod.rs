@@ -130,6 +130,15 @@ pub(crate) struct Node {
     hook: Option<Hook>,
 }
 
+impl Node {
+    /// The declared fields, and whether each is required.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &Slot, bool)> {
+        self.properties
+            .iter()
+            .map(|(name, slot)| (name.as_str(), slot, self.rules.required.contains(name)))
+    }
+}
+
 /// A default that code decides: sees the object before its fields are filled.
 pub(crate) type Hook = fn(&mut Map<String, Value>);
 

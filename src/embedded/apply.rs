@@ -1,1 +1,0 @@
-//! Server-side apply and the ownership of fields.
