@@ -586,7 +586,7 @@ pub(super) fn zero(ty: Type<'_>) -> Value {
                 Some(scalar) if required => {
                     out.insert(name.to_owned(), scalar.clone());
                 }
-                None if required => {
+                None if field.print_null => {
                     out.insert(name.to_owned(), Value::Null);
                 }
                 _ => {}

@@ -661,17 +661,17 @@ fn built_in(ty: Type<'_>, value: &Value, path: &str, errors: &mut Vec<FieldError
     let Some(node) = ty.node() else { return };
     match value {
         Value::Object(map) => {
+            // Go validates required names; required lists and structs may well be empty.
             for key in &node.rules.required {
                 let text = node
                     .properties
                     .get(key)
                     .is_some_and(|s| s.default == Some(Value::from("")));
-                let absent = match map.get(key) {
-                    None | Some(Value::Null) => true,
-                    Some(Value::String(found)) => text && found.is_empty(),
-                    Some(_) => false,
-                };
-                if absent {
+                if text
+                    && map
+                        .get(key)
+                        .is_none_or(|v| v.is_null() || v.as_str() == Some(""))
+                {
                     errors.push(FieldError::required(&child(path, key), ""));
                 }
             }
