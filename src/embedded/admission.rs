@@ -1,1 +1,0 @@
-//! Rules that hold whoever writes: CRD rules and admission policies.
