@@ -1,1 +1,254 @@
 //! The one place that cleans foreign text for a terminal.
+//!
+//! Names, messages, log lines and file contents come from clusters and repositories that
+//! others write to. Nothing in them may move the cursor, change colours, reorder what is
+//! read or hide a difference between two names. This module removes what could; it does
+//! not colour, wrap or align.
+
+use std::borrow::Cow;
+
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+/// Stands where something that must not reach a terminal was.
+pub const MARKER: char = '\u{fffd}';
+
+/// Ends a text that was cut.
+pub const ELLIPSIS: char = '…';
+
+/// One column can carry any number of combining marks; more bytes than this are cut.
+const GRAPHEME_BYTES: usize = 32;
+
+/// Replaces everything that could steer a terminal or hide text; newlines and tabs stay.
+pub fn clean(text: &str) -> Cow<'_, str> {
+    scrub(text, false)
+}
+
+/// Like [`clean`], and newlines and tabs become a space: for text that must stay on one line.
+pub fn line(text: &str) -> Cow<'_, str> {
+    scrub(text, true)
+}
+
+/// Counts the terminal columns of a text after cleaning it to one line.
+pub fn width(text: &str) -> usize {
+    line(text).graphemes(true).map(columns).sum()
+}
+
+/// Cleans a text to one line of at most `columns` terminal columns, cut between graphemes with `…`.
+pub fn fit(text: &str, columns: usize) -> String {
+    let cleaned = line(text);
+    let mut out = String::new();
+    let mut used = 0;
+    // Where the text would have to end to leave a column for the ellipsis.
+    let mut room_for_ellipsis = 0;
+    for grapheme in cleaned.graphemes(true) {
+        let wide = self::columns(grapheme);
+        if used + wide > columns {
+            out.truncate(room_for_ellipsis);
+            if columns > 0 {
+                out.push(ELLIPSIS);
+            }
+            return out;
+        }
+        out.push_str(shorten(grapheme));
+        used += wide;
+        if used < columns {
+            room_for_ellipsis = out.len();
+        }
+    }
+    out
+}
+
+fn columns(grapheme: &str) -> usize {
+    UnicodeWidthStr::width(grapheme)
+}
+
+fn shorten(grapheme: &str) -> &str {
+    let mut end = grapheme.len().min(GRAPHEME_BYTES);
+    while !grapheme.is_char_boundary(end) {
+        end -= 1;
+    }
+    &grapheme[..end]
+}
+
+fn scrub(text: &str, one_line: bool) -> Cow<'_, str> {
+    let is_fine = |c: char| !(is_unsafe(c) || one_line && is_layout(c));
+    let Some(first) = text.find(|c| !is_fine(c)) else {
+        return Cow::Borrowed(text);
+    };
+    let mut out = String::with_capacity(text.len());
+    out.push_str(&text[..first]);
+    let mut rest = text[first..].chars().peekable();
+    while let Some(c) = rest.next() {
+        if is_layout(c) {
+            out.push(if one_line { ' ' } else { c });
+        } else if !is_unsafe(c) {
+            out.push(c);
+        } else if c == '\r' && rest.peek() == Some(&'\n') {
+            // A Windows line end; the newline that follows says it.
+        } else if is_emoji_glue(c) && out.chars().next_back().is_some_and(is_pictograph) {
+            // An emoji loses its variant, not its text.
+        } else {
+            out.push(MARKER);
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn is_layout(c: char) -> bool {
+    matches!(c, '\n' | '\t')
+}
+
+/// Tells whether a character steers a terminal, reorders text or is drawn as nothing.
+fn is_unsafe(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        // C0 with ESC, DEL, C1.
+        '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => true,
+        // Soft hyphen, grapheme joiner, Arabic letter mark, Hangul and Khmer fillers.
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' => {
+            true
+        }
+        // Mongolian variation selectors and vowel separator.
+        '\u{180b}'..='\u{180f}' => true,
+        // Zero width, direction marks, line and paragraph separators, embeddings, isolates.
+        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
+        '\u{2800}' | '\u{3164}' | '\u{ffa0}' | '\u{feff}' => true,
+        '\u{fe00}'..='\u{fe0f}' | '\u{fff0}'..='\u{fffb}' => true,
+        // Egyptian, shorthand and musical format controls; tags and more variation selectors.
+        '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' => true,
+        '\u{e0000}'..='\u{e0fff}' => true,
+        // Arabic and Kaithi number signs are format characters that are drawn.
+        _ => false,
+    }
+}
+
+fn is_emoji_glue(c: char) -> bool {
+    matches!(c, '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
+}
+
+fn is_pictograph(c: char) -> bool {
+    matches!(c, '\u{2190}'..='\u{21ff}' | '\u{2300}'..='\u{27bf}' | '\u{2900}'..='\u{297f}'
+        | '\u{2b00}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_survives_cleaning() {
+        for (given, cleaned, on_one_line) in [
+            ("checkout-service", "checkout-service", "checkout-service"),
+            ("größe 界 é", "größe 界 é", "größe 界 é"),
+            ("a\tb\nc", "a\tb\nc", "a b c"),
+            ("a\r\nb", "a\nb", "a b"),
+            ("a\rb", "a\u{fffd}b", "a\u{fffd}b"),
+            (
+                "\u{1b}[31mred\u{1b}[0m",
+                "\u{fffd}[31mred\u{fffd}[0m",
+                "\u{fffd}[31mred\u{fffd}[0m",
+            ),
+            ("\u{9b}2J", "\u{fffd}2J", "\u{fffd}2J"),
+            (
+                "bell\u{7}\u{8}\u{7f}",
+                "bell\u{fffd}\u{fffd}\u{fffd}",
+                "bell\u{fffd}\u{fffd}\u{fffd}",
+            ),
+            (
+                "user\u{202e}gnp.exe",
+                "user\u{fffd}gnp.exe",
+                "user\u{fffd}gnp.exe",
+            ),
+            (
+                "\u{2066}x\u{2069}",
+                "\u{fffd}x\u{fffd}",
+                "\u{fffd}x\u{fffd}",
+            ),
+            ("pro\u{200b}d", "pro\u{fffd}d", "pro\u{fffd}d"),
+            ("pro\u{200d}d", "pro\u{fffd}d", "pro\u{fffd}d"),
+            ("prod\u{fe0f}", "prod\u{fffd}", "prod\u{fffd}"),
+            ("a\u{2028}b", "a\u{fffd}b", "a\u{fffd}b"),
+            ("x\u{e0041}", "x\u{fffd}", "x\u{fffd}"),
+            ("\u{2764}\u{fe0f}", "\u{2764}", "\u{2764}"),
+            (
+                "\u{1f469}\u{200d}\u{1f4bb}",
+                "\u{1f469}\u{1f4bb}",
+                "\u{1f469}\u{1f4bb}",
+            ),
+        ] {
+            assert_eq!(clean(given), cleaned, "clean {given:?}");
+            assert_eq!(line(given), on_one_line, "line {given:?}");
+        }
+    }
+
+    #[test]
+    fn clean_text_is_borrowed() {
+        assert!(matches!(clean("as it was\n\tand is"), Cow::Borrowed(_)));
+        assert!(matches!(line("as it was"), Cow::Borrowed(_)));
+        assert!(matches!(line("two\nlines"), Cow::Owned(_)));
+    }
+
+    #[test]
+    fn cuts_to_columns() {
+        for (given, columns, cut) in [
+            ("checkout", 8, "checkout"),
+            ("checkout", 7, "checko…"),
+            ("checkout", 1, "…"),
+            ("checkout", 0, ""),
+            ("", 0, ""),
+            ("界界界", 6, "界界界"),
+            ("界界界", 5, "界界…"),
+            ("界界界", 4, "界…"),
+            ("界界界", 1, "…"),
+            ("e\u{301}e\u{301}e\u{301}", 2, "e\u{301}…"),
+            ("a\nb", 3, "a b"),
+        ] {
+            assert_eq!(fit(given, columns), cut, "{given:?} in {columns}");
+        }
+    }
+
+    #[test]
+    fn a_column_does_not_carry_a_pile_of_marks() {
+        let pile = format!("a{}", "\u{301}".repeat(10_000));
+        assert!(fit(&pile, 4).len() <= GRAPHEME_BYTES);
+    }
+
+    fn foreign() -> impl Strategy<Value = String> {
+        proptest::collection::vec(
+            prop_oneof![
+                any::<char>(),
+                (0u32..0x300).prop_filter_map("scalar", char::from_u32),
+                (0x2000u32..0x2070).prop_filter_map("scalar", char::from_u32),
+                (0xfe00u32..0xfe10).prop_filter_map("scalar", char::from_u32),
+                (0x1f440u32..0x1f4ff).prop_filter_map("scalar", char::from_u32),
+            ],
+            0..40,
+        )
+        .prop_map(|chars| chars.into_iter().collect())
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_unsafe_survives(text in foreign(), columns in 0usize..30) {
+            let cleaned = clean(&text);
+            prop_assert!(!cleaned.chars().any(|c| (c.is_control() && c != '\n' && c != '\t') || is_unsafe(c)));
+            let one = line(&text);
+            prop_assert!(!one.chars().any(|c| c.is_control() || is_unsafe(c)));
+            let cut = fit(&text, columns);
+            prop_assert!(!cut.chars().any(|c| c.is_control() || is_unsafe(c)));
+            prop_assert!(width(&cut) <= columns, "{cut:?} is wider than {columns}");
+        }
+
+        #[test]
+        fn cleaning_twice_changes_nothing(text in foreign(), columns in 0usize..30) {
+            let cleaned = clean(&text).into_owned();
+            prop_assert!(matches!(clean(&cleaned), Cow::Borrowed(_)));
+            let one = line(&text).into_owned();
+            prop_assert!(matches!(line(&one), Cow::Borrowed(_)));
+            let cut = fit(&text, columns);
+            prop_assert_eq!(fit(&cut, columns), cut);
+        }
+    }
+}

@@ -1,8 +1,240 @@
 //! The command line: everything that reads arguments or prints.
+//!
+//! A verb is a file. It gets its arguments, the connection's options and a place
+//! to write; results go to stdout and are stable, everything said to a person
+//! goes to stderr.
 
+pub mod demo;
+pub mod error;
+pub mod serve;
+mod version;
+
+use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+use crate::connect::{self, Environment, Options, StoreFile, plugin};
+use error::{Error, Exit};
+
+/// Release promotion on Kubernetes.
+#[derive(Debug, Parser)]
+#[command(name = "bowline", version, disable_version_flag = true)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+/// The flags that every verb has, as kubectl spells them.
+#[derive(Args, Debug)]
+struct Global {
+    /// The context of the kubeconfig to use
+    #[arg(long, global = true, value_name = "NAME", conflicts_with = "embedded")]
+    context: Option<String>,
+    /// The kubeconfig file to use
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
+    kubeconfig: Option<PathBuf>,
+    /// Use the embedded store, in FILE or in the data directory
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true
+    )]
+    embedded: Option<Option<PathBuf>>,
+    /// The namespace to work in
+    #[arg(short, long, global = true, value_name = "NAME")]
+    namespace: Option<String>,
+    /// The user to act as
+    #[arg(long = "as", global = true, value_name = "USER")]
+    impersonate: Option<String>,
+    /// Send nothing that could change anything
+    #[arg(long, global = true)]
+    readonly: bool,
+    /// How long one request may take (30s, 2m)
+    #[arg(long, global = true, value_name = "DURATION", value_parser = duration)]
+    request_timeout: Option<Duration>,
+}
+
+impl From<Global> for Options {
+    fn from(flags: Global) -> Options {
+        Options {
+            context: flags.context,
+            kubeconfig: flags.kubeconfig,
+            embedded: flags
+                .embedded
+                .map(|file| file.map_or(StoreFile::Default, StoreFile::At)),
+            namespace: flags.namespace,
+            impersonate: flags.impersonate,
+            readonly: flags.readonly,
+            request_timeout: flags.request_timeout,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Fill a store of its own with a small world and print its matrix
+    Demo,
+    /// Print the CustomResourceDefinitions of bowline's kinds
+    Crds,
+    /// Put the embedded store on a socket, for kubectl and other clients
+    Serve(serve::Arguments),
+    /// Print the version of the program and, with --server, of the target
+    Version(version::Arguments),
+    /// Run a credential plugin away from the terminal
+    #[command(name = plugin::VERB, hide = true)]
+    CredentialPlugin {
+        seconds: u64,
+        command: String,
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+}
 
 /// Runs the program and returns its exit code.
 pub fn main() -> ExitCode {
-    ExitCode::SUCCESS
+    let Cli { global, verb } = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help is a result and goes to stdout; clap knows which is which.
+            let _ = error.print();
+            return u8::try_from(error.exit_code()).map_or(Exit::Usage.into(), ExitCode::from);
+        }
+    };
+    let Some(verb) = verb else {
+        let _ = write!(std::io::stderr(), "{}", Cli::command().render_help());
+        return Exit::Usage.into();
+    };
+    if let Verb::CredentialPlugin {
+        seconds,
+        command,
+        arguments,
+    } = &verb
+    {
+        return plugin::run(command, arguments, Duration::from_secs(*seconds));
+    }
+    log_to_stderr();
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return finish(Err(Error::from(error))),
+    };
+    let result = runtime.block_on(run(verb, &global.into(), &environment()));
+    // A credential plugin that hangs must not keep the program from ending.
+    runtime.shutdown_background();
+    finish(result)
+}
+
+async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result<(), Error> {
+    let mut out = std::io::stdout();
+    match verb {
+        Verb::Demo => print(&mut out, &demo::run(jiff::Timestamp::now()).await?),
+        Verb::Crds => print(&mut out, &crate::api::crds_yaml()),
+        Verb::Serve(arguments) => serve::run(&arguments, options, environment, &mut out).await,
+        Verb::Version(arguments) => print(
+            &mut out,
+            &version::run(&arguments, options, environment).await?,
+        ),
+        Verb::CredentialPlugin { .. } => Ok(()),
+    }
+}
+
+fn print(out: &mut impl Write, text: &str) -> Result<(), Error> {
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+fn finish(result: Result<(), Error>) -> ExitCode {
+    match result {
+        Ok(()) => Exit::Done.into(),
+        // Whoever read our output has had enough of it.
+        Err(error) if error.is_broken_pipe() => Exit::Done.into(),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "{error}");
+            error.exit.into()
+        }
+    }
+}
+
+/// Reads what the rest of the program is told about the process's surroundings.
+fn environment() -> Environment {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let user = ["USER", "LOGNAME", "USERNAME"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
+    Environment {
+        kubeconfig: variable("KUBECONFIG"),
+        home: directories::BaseDirs::new().map(|base| base.home_dir().to_owned()),
+        data_dir: directories::ProjectDirs::from("", "", "bowline")
+            .map(|project| project.data_dir().to_owned()),
+        in_pod: variable("KUBERNETES_SERVICE_HOST").is_some()
+            && std::path::Path::new("/var/run/secrets/kubernetes.io/serviceaccount/token").exists(),
+        user: user.unwrap_or_else(|| "local".to_owned()),
+        program: std::env::current_exe().ok(),
+    }
+}
+
+/// Turns `BOWLINE_LOG=debug` into a log on stderr; without it nothing is logged.
+fn log_to_stderr() {
+    if let Ok(filter) = tracing_subscriber::EnvFilter::try_from_env("BOWLINE_LOG") {
+        let _ = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(std::io::stderr)
+            .try_init();
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<u64>().map(Duration::from_secs).ok();
+    let parsed = seconds.or_else(|| {
+        let signed = text.parse::<jiff::SignedDuration>().ok()?;
+        Duration::try_from(signed).ok()
+    });
+    match parsed {
+        Some(duration) if !duration.is_zero() => Ok(duration),
+        Some(_) => Err("every request has a deadline; give one longer than 0".to_owned()),
+        None => Err("write it as 30s or 2m".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_choose_the_target() {
+        let parse = |line: &[&str]| {
+            Cli::try_parse_from([&["bowline"], line].concat()).map(|cli| Options::from(cli.global))
+        };
+        let options = parse(&["version", "--embedded"]).unwrap();
+        assert_eq!(options.embedded, Some(StoreFile::Default));
+        let options = parse(&["--embedded=a.db", "version", "-n", "shop"]).unwrap();
+        assert_eq!(options.embedded, Some(StoreFile::At("a.db".into())));
+        assert_eq!(options.namespace.as_deref(), Some("shop"));
+        let options = parse(&["version", "--as", "ana", "--request-timeout", "1m30s"]).unwrap();
+        assert_eq!(options.impersonate.as_deref(), Some("ana"));
+        assert_eq!(options.request_timeout, Some(Duration::from_secs(90)));
+        for wrong in [
+            &["version", "--embedded", "--context", "prod"][..],
+            &["version", "--request-timeout", "0"],
+            &["version", "--request-timeout", "soon"],
+            &["frobnicate"],
+        ] {
+            let code = parse(wrong).unwrap_err().exit_code();
+            assert_eq!(code, Exit::Usage as i32, "{wrong:?}");
+        }
+    }
 }

@@ -1,14 +1,206 @@
 //! A Kubernetes API in this process: a `tower::Service` over one SQLite file.
+//!
+//! A `kube::Client` on top of it cannot tell it from a server: the conformance suite runs
+//! the same cases against both. It serves one user and runs no pods; who may do what is
+//! decided by the policies in the store alone.
 
 pub mod admission;
 pub mod apply;
+pub mod builtin;
+pub mod catalog;
+mod collector;
+mod definitions;
+mod delete;
+mod discovery;
+mod encode;
+mod install;
+mod list;
+mod names;
 pub mod object;
+mod openapi;
 pub mod patch;
+mod reviews;
 pub mod route;
+mod scale;
 pub mod schema;
 pub mod select;
 pub mod service;
 pub mod sqlite;
 pub mod status;
-pub mod table;
-pub mod watch;
+mod table;
+mod watch;
+mod write;
+
+use std::path::Path;
+use std::sync::{Arc, RwLock};
+
+use serde_json::Value;
+
+use catalog::{BINDINGS, Catalog, DEFINITIONS, POLICIES};
+pub use service::Body;
+pub use sqlite::OpenError;
+use sqlite::{PageRequest, Scope, Store, StoreError};
+use status::Failure;
+
+/// The API over one file, as one user. Clones share everything.
+#[derive(Clone)]
+pub struct Embedded {
+    shared: Arc<Shared>,
+    user: Arc<User>,
+}
+
+/// Who the server takes the caller for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The name.
+    pub name: String,
+    /// The groups.
+    pub groups: Vec<String>,
+}
+
+struct Shared {
+    store: Store,
+    catalog: RwLock<Arc<Catalog>>,
+    /// Woken when a deletion left work.
+    work: Arc<tokio::sync::Notify>,
+}
+
+impl Embedded {
+    /// Opens or creates the file and makes sure that it holds bowline's kinds and rules.
+    pub async fn open(path: &Path, user: &str) -> Result<Embedded, OpenError> {
+        let file = path.to_owned();
+        let opened = tokio::task::spawn_blocking(move || Store::open(&file)).await;
+        let store = opened.unwrap_or_else(|_| Err(OpenError::Foreign(path.to_owned())))?;
+        let shared = Arc::new(Shared {
+            store,
+            catalog: RwLock::new(Arc::new(Catalog::build(&[], &[], &[], 0))),
+            work: Arc::new(tokio::sync::Notify::new()),
+        });
+        let embedded = Embedded {
+            shared,
+            user: Arc::new(User {
+                name: user.to_owned(),
+                groups: vec!["system:masters".into(), "system:authenticated".into()],
+            }),
+        };
+        let set_up = |message: String| OpenError::SetUp {
+            path: path.to_owned(),
+            message,
+        };
+        embedded
+            .shared
+            .refresh()
+            .await
+            .map_err(|failure| set_up(failure.message))?;
+        embedded
+            .install()
+            .await
+            .map_err(|failure| set_up(failure.message))?;
+        collector::start(&embedded.shared);
+        Ok(embedded)
+    }
+
+    /// A client that speaks to this store from within the process.
+    pub fn client(&self, namespace: &str) -> kube::Client {
+        kube::Client::new(self.clone(), namespace)
+    }
+
+    /// The same store, as another user.
+    pub fn as_user(&self, user: User) -> Embedded {
+        Embedded {
+            shared: self.shared.clone(),
+            user: Arc::new(user),
+        }
+    }
+
+    /// The store below, for tests and measurements.
+    pub fn store(&self) -> &Store {
+        &self.shared.store
+    }
+}
+
+impl Shared {
+    /// What is served now; read again when a definition or a policy changed.
+    async fn catalog(&self) -> Result<Arc<Catalog>, Failure> {
+        let known = self
+            .catalog
+            .read()
+            .unwrap_or_else(|e| e.into_inner())
+            .clone();
+        let newest = [DEFINITIONS, POLICIES, BINDINGS]
+            .into_iter()
+            .map(|resource| self.store.touched(resource))
+            .max()
+            .unwrap_or_default();
+        match newest > known.revision {
+            true => self.refresh().await,
+            false => Ok(known),
+        }
+    }
+
+    /// Builds the catalog from the store.
+    async fn refresh(&self) -> Result<Arc<Catalog>, Failure> {
+        // The head is read first: what changes meanwhile is seen by the next request.
+        let revision = self.store.newest().await.map_err(Failure::from)?;
+        let definitions = self.all(DEFINITIONS).await?;
+        let policies = self.all(POLICIES).await?;
+        let bindings = self.all(BINDINGS).await?;
+        let built = tokio::task::spawn_blocking(move || {
+            Arc::new(Catalog::build(&definitions, &policies, &bindings, revision))
+        })
+        .await
+        .map_err(Failure::internal)?;
+        let mut catalog = self.catalog.write().unwrap_or_else(|e| e.into_inner());
+        if built.revision >= catalog.revision {
+            *catalog = built.clone();
+        }
+        Ok(built)
+    }
+
+    /// All objects of a small resource, whatever version they are served in.
+    async fn all(&self, resource: &str) -> Result<Vec<Value>, Failure> {
+        let mut found = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self
+                .store
+                .page(PageRequest {
+                    scope: Scope {
+                        resource: resource.into(),
+                        namespace: None,
+                    },
+                    after: after.take(),
+                    at: None,
+                    rows: 256,
+                    bytes: 4 << 20,
+                    bodies: true,
+                })
+                .await?;
+            for row in &page.rows {
+                let mut object: Value =
+                    serde_json::from_slice(&row.rest).map_err(Failure::internal)?;
+                object["metadata"] =
+                    serde_json::from_slice(&row.meta).map_err(Failure::internal)?;
+                found.push(object);
+            }
+            match page.rows.last() {
+                Some(last) if page.more => {
+                    after = Some((last.key.namespace.clone(), last.key.name.clone()));
+                }
+                _ => return Ok(found),
+            }
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        match error {
+            StoreError::Compacted { asked, compacted } => {
+                Failure::expired(format!("too old resource version: {asked} ({compacted})"))
+            }
+            StoreError::Future { asked, newest } => Failure::too_large_revision(asked, newest),
+            other => Failure::internal(other),
+        }
+    }
+}

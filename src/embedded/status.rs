@@ -1,1 +1,298 @@
-//! Answers that are not objects: Status, as a real API server words it.
+//! Answers that are not objects: `Status`, as a real API server words it.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+/// The resource that a refusal speaks of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// The API group; empty for core.
+    pub group: String,
+    /// The plural name.
+    pub plural: String,
+    /// The kind.
+    pub kind: String,
+}
+
+impl Subject {
+    fn resource(&self) -> String {
+        qualified(&self.plural, &self.group)
+    }
+}
+
+/// `plural.group`, or `plural` alone in the core group.
+pub fn qualified(name: &str, group: &str) -> String {
+    match group {
+        "" => name.to_owned(),
+        group => format!("{name}.{group}"),
+    }
+}
+
+/// One reason among several why an object was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// A word for programs, such as `FieldValueInvalid`.
+    pub reason: String,
+    /// A sentence for people, without the path.
+    pub message: String,
+    /// The path of the field; empty where there is none.
+    pub field: String,
+}
+
+/// A request that was refused, in the words of the Kubernetes API.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// The HTTP status.
+    pub code: u16,
+    /// A word for programs, such as `NotFound`.
+    pub reason: &'static str,
+    /// A sentence for people.
+    pub message: String,
+    /// What it is about.
+    pub details: Option<Value>,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Failure {
+    fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Failure {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+        }
+    }
+
+    fn about(mut self, subject: &Subject, name: &str) -> Self {
+        let mut details = json!({"kind": subject.plural});
+        if !name.is_empty() {
+            details["name"] = name.into();
+        }
+        if !subject.group.is_empty() {
+            details["group"] = subject.group.as_str().into();
+        }
+        self.details = Some(details);
+        self
+    }
+
+    /// 404: there is no such object.
+    pub fn not_found(subject: &Subject, name: &str) -> Self {
+        let message = format!("{} \"{name}\" not found", subject.resource());
+        Failure::new(404, "NotFound", message).about(subject, name)
+    }
+
+    /// 409: the name is taken.
+    pub fn already_exists(subject: &Subject, name: &str) -> Self {
+        let message = format!("{} \"{name}\" already exists", subject.resource());
+        Failure::new(409, "AlreadyExists", message).about(subject, name)
+    }
+
+    /// 409: somebody else was faster.
+    pub fn stale(subject: &Subject, name: &str) -> Self {
+        Failure::conflict(
+            subject,
+            name,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        )
+    }
+
+    /// 409 for a stated reason.
+    pub fn conflict(subject: &Subject, name: &str, why: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{name}\": {why}",
+            subject.resource()
+        );
+        Failure::new(409, "Conflict", message).about(subject, name)
+    }
+
+    /// 409 of server-side apply, with one cause per field.
+    pub fn apply_conflict(message: String, causes: Vec<Cause>) -> Self {
+        let mut failure = Failure::new(409, "Conflict", message);
+        failure.details = Some(json!({"causes": causes_json(&causes)}));
+        failure
+    }
+
+    /// 422: the object breaks rules, each of which is named.
+    pub fn invalid(subject: &Subject, name: &str, causes: Vec<Cause>) -> Self {
+        let lines: Vec<String> = causes
+            .iter()
+            .map(|cause| match cause.field.as_str() {
+                "" => cause.message.clone(),
+                field => format!("{field}: {}", cause.message),
+            })
+            .collect();
+        let list = match lines.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let kind = qualified(&subject.kind, &subject.group);
+        let mut failure = Failure::new(
+            422,
+            "Invalid",
+            format!("{kind} \"{name}\" is invalid: {list}"),
+        )
+        .about(subject, name);
+        if let Some(details) = &mut failure.details {
+            details["kind"] = subject.kind.as_str().into();
+            details["causes"] = causes_json(&causes);
+        }
+        failure
+    }
+
+    /// 403: a rule or a policy says no.
+    pub fn forbidden(subject: &Subject, name: &str, why: &str) -> Self {
+        let message = format!("{} \"{name}\" is forbidden: {why}", subject.resource());
+        Failure::new(403, "Forbidden", message).about(subject, name)
+    }
+
+    /// 403: the namespace is going.
+    pub fn terminating(subject: &Subject, name: &str, namespace: &str) -> Self {
+        let why = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
+        let mut failure = Failure::forbidden(subject, name, &why);
+        if let Some(details) = &mut failure.details {
+            details["causes"] = json!([{
+                "reason": "NamespaceTerminating",
+                "message": format!("namespace {namespace} is being terminated"),
+                "field": "metadata.namespace",
+            }]);
+        }
+        failure
+    }
+
+    /// 400: the request makes no sense.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Failure::new(400, "BadRequest", message)
+    }
+
+    /// 405: the resource does not do that.
+    pub fn method_not_allowed() -> Self {
+        Failure::new(
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        )
+        .with_empty_details()
+    }
+
+    /// 404 without an object: no such path.
+    pub fn no_such_resource() -> Self {
+        Failure::new(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        )
+        .with_empty_details()
+    }
+
+    /// 406: no representation that the client takes.
+    pub fn not_acceptable(offered: &str) -> Self {
+        Failure::new(
+            406,
+            "NotAcceptable",
+            format!("only the following media types are accepted: {offered}"),
+        )
+    }
+
+    /// 413: the body is larger than the server reads.
+    pub fn too_large(limit: usize) -> Self {
+        Failure::new(
+            413,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: limit is {limit}"),
+        )
+    }
+
+    /// 415: the body has a form that the resource does not take.
+    pub fn unsupported_media_type(accepted: &[&str]) -> Self {
+        Failure::new(
+            415,
+            "UnsupportedMediaType",
+            format!(
+                "the body of the request was in an unknown format - accepted media types include: {}",
+                accepted.join(", ")
+            ),
+        )
+    }
+
+    /// 410: the revision is older than what the store kept.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Failure::new(410, "Expired", message)
+    }
+
+    /// 504: the revision asked for has not been written yet.
+    pub fn too_large_revision(asked: u64, newest: u64) -> Self {
+        let mut failure = Failure::new(
+            504,
+            "Timeout",
+            format!("Too large resource version: {asked}, current: {newest}"),
+        );
+        failure.details = Some(json!({
+            "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+            "retryAfterSeconds": 1,
+        }));
+        failure
+    }
+
+    /// 500: the store failed.
+    pub fn internal(message: impl std::fmt::Display) -> Self {
+        let mut failure = Failure::new(
+            500,
+            "InternalError",
+            format!("Internal error occurred: {message}"),
+        );
+        failure.details = Some(json!({"causes": [{"message": message.to_string()}]}));
+        failure
+    }
+
+    /// Another refusal in the API's own words.
+    pub fn other(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Failure::new(code, reason, message)
+    }
+
+    fn with_empty_details(mut self) -> Self {
+        self.details = Some(json!({}));
+        self
+    }
+
+    /// The HTTP status.
+    pub fn status_code(&self) -> StatusCode {
+        StatusCode::from_u16(self.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// The `Status` object.
+    pub fn to_json(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.code,
+        });
+        if let Some(details) = &self.details {
+            status["details"] = details.clone();
+        }
+        status
+    }
+}
+
+fn causes_json(causes: &[Cause]) -> Value {
+    causes
+        .iter()
+        .map(|cause| {
+            let mut item = json!({"reason": cause.reason, "message": cause.message});
+            if !cause.field.is_empty() {
+                item["field"] = cause.field.as_str().into();
+            }
+            item
+        })
+        .collect()
+}

@@ -1,1 +1,338 @@
-//! Watch streams over the log.
+//! Watch streams: the log from a revision on, seen through selectors.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream;
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::catalog::Resource;
+use super::list::{Chosen, invalid_version};
+use super::service::{Answer, Call, Content, Form};
+use super::sqlite::{Event, PageRequest, Revision, Row, StoreError};
+use super::status::Failure;
+use super::{Shared, encode, table};
+
+/// How often a quiet stream tells how far it is.
+const BOOKMARK: Duration = Duration::from_secs(20);
+/// A stream without a stated end lasts so long, so that clients list again now and then.
+const DEFAULT_LIFE: Duration = Duration::from_secs(3000);
+
+impl Shared {
+    /// GET with `watch=true`.
+    pub(super) async fn watch(
+        self: &Arc<Self>,
+        resource: Arc<Resource>,
+        call: Call,
+    ) -> Result<Answer, Failure> {
+        let chosen = Chosen::of(&resource, &call)?;
+        let options = &call.options;
+        let from: Option<Revision> = match options.resource_version.as_str() {
+            "" => None,
+            text => Some(text.parse().map_err(|_| invalid_version(text))?),
+        };
+        if options.initial_events.is_some() {
+            check_initial_events(&call)?;
+        }
+        let newest = self.store.newest().await?;
+        let initial = match options.initial_events {
+            Some(true) => true,
+            Some(false) => false,
+            None => from.unwrap_or_default() == 0,
+        };
+        if let Some(asked) = from
+            && asked > newest
+        {
+            return Err(Failure::too_large_revision(asked, newest));
+        }
+        let life = options
+            .timeout_seconds
+            .map_or(DEFAULT_LIFE, Duration::from_secs);
+        let mut watching = Watching {
+            head: self.store.head(),
+            shared: self.clone(),
+            position: if initial {
+                newest
+            } else {
+                from.filter(|from| *from > 0).unwrap_or(newest)
+            },
+            initial: initial.then_some(Initial {
+                at: newest,
+                after: None,
+                mark: options.initial_events == Some(true),
+            }),
+            chosen,
+            bookmarks: options.bookmarks,
+            next_bookmark: Instant::now() + BOOKMARK,
+            told: 0,
+            asked: false,
+            ends: Instant::now() + life,
+            form: call.form,
+            include: options.include_object.clone(),
+            now: call.writer.now.clone(),
+            columns_sent: false,
+            over: false,
+            resource,
+        };
+        if watching.initial.is_none() {
+            // A revision that is gone is told in the stream, as a real server does.
+            watching.check().await?;
+        }
+        let frames = stream::unfold(watching, |mut watching| async move {
+            let bytes = watching.next().await?;
+            Some((Ok(Frame::data(Bytes::from(bytes))), watching))
+        });
+        Ok(Answer {
+            code: 200,
+            content: Content::Stream(StreamBody::new(frames).boxed_unsync()),
+            warnings: Vec::new(),
+        })
+    }
+}
+
+fn check_initial_events(call: &Call) -> Result<(), Failure> {
+    let refuse = |why: &str| {
+        Err(Failure::other(
+            422,
+            "Invalid",
+            format!("ListOptions.meta.k8s.io \"\" is invalid: {why}"),
+        ))
+    };
+    match call.options.resource_version_match.as_str() {
+        "NotOlderThan" => Ok(()),
+        "" => refuse(
+            "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        ),
+        other => refuse(&format!(
+            "resourceVersionMatch: Unsupported value: {other:?}: supported values: \"NotOlderThan\""
+        )),
+    }
+}
+
+/// The part of a stream that tells what is there already.
+struct Initial {
+    at: Revision,
+    after: Option<(String, String)>,
+    mark: bool,
+}
+
+/// One open stream. Nothing is held between two steps but where it stands.
+struct Watching {
+    shared: Arc<Shared>,
+    resource: Arc<Resource>,
+    chosen: Chosen,
+    head: tokio::sync::watch::Receiver<Revision>,
+    /// Everything up to here has been told.
+    position: Revision,
+    initial: Option<Initial>,
+    bookmarks: bool,
+    next_bookmark: Instant,
+    told: Revision,
+    /// The log has been read once, so from now on only news of this resource matter.
+    asked: bool,
+    ends: Instant,
+    form: Form,
+    include: String,
+    now: String,
+    columns_sent: bool,
+    over: bool,
+}
+
+impl Watching {
+    async fn check(&mut self) -> Result<(), Failure> {
+        match self.changes().await {
+            Ok(_) | Err(StoreError::Compacted { .. }) => Ok(()),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    async fn changes(&self) -> Result<super::sqlite::Changes, StoreError> {
+        let previous = !self.chosen.all();
+        let bodies = self.form != Form::Partial || !self.chosen.fields.metadata_only();
+        let scope = self.chosen.scope.clone();
+        self.shared
+            .store
+            .changes(scope, self.position, previous, bodies)
+            .await
+    }
+
+    /// The next bytes of the stream; nothing at its end.
+    async fn next(&mut self) -> Option<Vec<u8>> {
+        loop {
+            if self.over {
+                return None;
+            }
+            let step = match self.initial {
+                Some(_) => self.tell_initial().await,
+                None => self.tell_changes().await,
+            };
+            match step {
+                Ok(bytes) if !bytes.is_empty() => return Some(bytes),
+                Ok(_) if self.initial.is_some() => continue,
+                Ok(_) => {}
+                Err(failure) => {
+                    self.over = true;
+                    return Some(line("ERROR", &encode::to_bytes(&failure.to_json())));
+                }
+            }
+            if let Some(bookmark) = self.wait().await? {
+                return Some(bookmark);
+            }
+        }
+    }
+
+    /// Waits for news of this resource, the next bookmark or the end.
+    async fn wait(&mut self) -> Option<Option<Vec<u8>>> {
+        loop {
+            let bookmark = if self.bookmarks {
+                self.next_bookmark
+            } else {
+                self.ends
+            };
+            tokio::select! {
+                moved = self.head.changed() => moved.ok()?,
+                () = tokio::time::sleep_until(self.ends) => {
+                    self.over = true;
+                    return None;
+                }
+                () = tokio::time::sleep_until(bookmark) => {
+                    self.next_bookmark = Instant::now() + BOOKMARK;
+                    if self.told < self.position {
+                        return Some(Some(self.bookmark(false)));
+                    }
+                    continue;
+                }
+            }
+            let head = *self.head.borrow_and_update();
+            if self.shared.store.touched(&self.resource.storage) > self.position {
+                return Some(None);
+            }
+            if self.asked {
+                self.position = self.position.max(head);
+            }
+        }
+    }
+
+    async fn tell_initial(&mut self) -> Result<Vec<u8>, Failure> {
+        let mut out = Vec::new();
+        let Some(initial) = &mut self.initial else {
+            return Ok(out);
+        };
+        let bodies = self.form != Form::Partial || !self.chosen.fields.metadata_only();
+        let page = self
+            .shared
+            .store
+            .page(PageRequest {
+                scope: self.chosen.scope.clone(),
+                after: initial.after.clone(),
+                at: Some(initial.at),
+                rows: 256,
+                bytes: 2 << 20,
+                bodies,
+            })
+            .await?;
+        if let Some(last) = page.rows.last() {
+            initial.after = Some((last.key.namespace.clone(), last.key.name.clone()));
+        }
+        let mark = initial.mark;
+        for row in &page.rows {
+            if self.chosen.matches(&self.resource, row)? {
+                let event = self.event("ADDED", row)?;
+                out.extend(event);
+            }
+        }
+        if !page.more {
+            self.initial = None;
+            if mark {
+                out.extend(self.bookmark(true));
+            }
+        }
+        Ok(out)
+    }
+
+    async fn tell_changes(&mut self) -> Result<Vec<u8>, Failure> {
+        let mut out = Vec::new();
+        let changes = self.changes().await?;
+        for (row, before) in &changes.rows {
+            let matches = |row: &Row| self.chosen.matches(&self.resource, row);
+            let was = match (row.event, before) {
+                (Event::Created, _) => false,
+                (_, Some(before)) => matches(before)?,
+                (_, None) => true,
+            };
+            let is = row.event != Event::Deleted && matches(row)?;
+            let event = match (was, is) {
+                (false, false) => continue,
+                (false, true) => self.event("ADDED", row)?,
+                (true, true) => self.event("MODIFIED", row)?,
+                // What left the selection is shown as it was last seen, with the revision of its leaving.
+                (true, false) => {
+                    let mut last = before.clone().unwrap_or_else(|| row.clone());
+                    last.revision = row.revision;
+                    self.event("DELETED", &last)?
+                }
+            };
+            out.extend(event);
+        }
+        self.position = changes.upto;
+        self.asked = true;
+        if !changes.rows.is_empty() {
+            self.told = self.position;
+        }
+        Ok(out)
+    }
+
+    fn event(&mut self, kind: &str, row: &Row) -> Result<Vec<u8>, Failure> {
+        let object = match self.form {
+            Form::Partial => encode::partial_bytes(row),
+            Form::Table => {
+                let object = encode::value(&self.resource, row)?;
+                let mut table = table::of(&self.resource, &[object], &self.include, &self.now);
+                if self.columns_sent {
+                    table["columnDefinitions"] = Value::Null;
+                }
+                self.columns_sent = true;
+                encode::to_bytes(&table)
+            }
+            Form::Object | Form::Yaml => encode::bytes(&self.resource, row),
+        };
+        Ok(line(kind, &object))
+    }
+
+    fn bookmark(&mut self, end_of_initial: bool) -> Vec<u8> {
+        self.told = self.position;
+        let mut metadata =
+            json!({"resourceVersion": self.position.to_string(), "creationTimestamp": null});
+        if end_of_initial {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let object = match self.form {
+            Form::Partial => json!({
+                "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+            }),
+            Form::Table => {
+                let mut table = table::of(&self.resource, &[], &self.include, &self.now);
+                table["metadata"] = metadata;
+                table
+            }
+            Form::Object | Form::Yaml => json!({
+                "kind": self.resource.subject.kind,
+                "apiVersion": self.resource.api_version(),
+                "metadata": metadata,
+            }),
+        };
+        line("BOOKMARK", &encode::to_bytes(&object))
+    }
+}
+
+fn line(kind: &str, object: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(object.len() + 40);
+    out.extend_from_slice(format!("{{\"type\":\"{kind}\",\"object\":").as_bytes());
+    out.extend_from_slice(object);
+    out.extend_from_slice(b"}\n");
+    out
+}

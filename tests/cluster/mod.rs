@@ -208,10 +208,7 @@ impl Cluster {
             if ended || Instant::now() > deadline {
                 let logs: Vec<String> = self.servers.iter().map(Server::tail).collect();
                 let why = answer.map_or_else(|error| error.to_string(), |text| text);
-                return Err(format!(
-                    "/readyz answered: {why}\n{}",
-                    logs.join("\n")
-                ));
+                return Err(format!("/readyz answered: {why}\n{}", logs.join("\n")));
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -344,9 +341,8 @@ fn signing_key() -> (String, String) {
     let random = ring::rand::SystemRandom::new();
     let document = ring::signature::EcdsaKeyPair::generate_pkcs8(algorithm, &random)
         .expect("a key from the system's randomness");
-    let pair =
-        ring::signature::EcdsaKeyPair::from_pkcs8(algorithm, document.as_ref(), &random)
-            .expect("the key that was just made");
+    let pair = ring::signature::EcdsaKeyPair::from_pkcs8(algorithm, document.as_ref(), &random)
+        .expect("the key that was just made");
     let public = [&PREFIX[..], pair.public_key().as_ref()].concat();
     (
         pem("PRIVATE KEY", document.as_ref()),

@@ -82,11 +82,19 @@ async fn makes_what_is_not_there(t: Target) -> Outcome {
 async fn applying_the_same_again_is_no_write(t: Target) -> Outcome {
     let path = t.widgets("/a");
     let made = t
-        .apply(&path, "one", &widget(json!({"color": "blue", "tags": ["x"]})))
+        .apply(
+            &path,
+            "one",
+            &widget(json!({"color": "blue", "tags": ["x"]})),
+        )
         .await
         .created();
     let again = t
-        .apply(&path, "one", &widget(json!({"color": "blue", "tags": ["x"]})))
+        .apply(
+            &path,
+            "one",
+            &widget(json!({"color": "blue", "tags": ["x"]})),
+        )
         .await
         .ok();
     same("the object", &again, made);
@@ -135,7 +143,11 @@ async fn several_conflicts_are_listed(t: Target) -> Outcome {
         )
         .await
         .refused(409, "Conflict", "Apply failed with 3 conflicts: conflicts with \"one\":\n- .spec.color\n- .spec.detail\n- .spec.parts[name=\"x\"].count");
-    same("details", &details, json!({"causes": [{"field": ".spec.color", "message": "conflict with \"one\"", "reason": "FieldManagerConflict"}, {"field": ".spec.detail", "message": "conflict with \"one\"", "reason": "FieldManagerConflict"}, {"field": ".spec.parts[name=\"x\"].count", "message": "conflict with \"one\"", "reason": "FieldManagerConflict"}]}));
+    same(
+        "details",
+        &details,
+        json!({"causes": [{"field": ".spec.color", "message": "conflict with \"one\"", "reason": "FieldManagerConflict"}, {"field": ".spec.detail", "message": "conflict with \"one\"", "reason": "FieldManagerConflict"}, {"field": ".spec.parts[name=\"x\"].count", "message": "conflict with \"one\"", "reason": "FieldManagerConflict"}]}),
+    );
     Ok(())
 }
 
@@ -161,7 +173,11 @@ async fn a_value_from_an_update_conflicts(t: Target) -> Outcome {
             "Conflict",
             "Apply failed with 2 conflicts: conflicts with \"maker\" using v1:\n- .data.k\n- .data.l",
         );
-    same("causes", &json!(details["causes"].as_array().map(Vec::len)), json!(2));
+    same(
+        "causes",
+        &json!(details["causes"].as_array().map(Vec::len)),
+        json!(2),
+    );
     Ok(())
 }
 
@@ -226,7 +242,11 @@ async fn dropped_fields_are_removed(t: Target) -> Outcome {
         .apply(&path, "one", &widget(json!({"options": {"b": "2"}})))
         .await
         .ok();
-    same("spec", &left["spec"], json!({"color": "red", "options": {"b": "2"}}));
+    same(
+        "spec",
+        &left["spec"],
+        json!({"color": "red", "options": {"b": "2"}}),
+    );
     Ok(())
 }
 
@@ -265,7 +285,11 @@ async fn an_updates_value_becomes_shared(t: Target) -> Outcome {
         .apply(&path, "one", &configmap(json!({"k": "v"})))
         .await
         .ok();
-    same("owners", &owners(&shared), json!([{"by": "maker Update", "fields": {"f:data": {".": {}, "f:k": {}}}}, {"by": "one Apply", "fields": {"f:data": {"f:k": {}}}}]));
+    same(
+        "owners",
+        &owners(&shared),
+        json!([{"by": "maker Update", "fields": {"f:data": {".": {}, "f:k": {}}}}, {"by": "one Apply", "fields": {"f:data": {"f:k": {}}}}]),
+    );
     let left = t.apply(&path, "one", &configmap(json!({}))).await.ok();
     same("data", &left["data"], json!({"k": "v"}));
     Ok(())
@@ -273,11 +297,19 @@ async fn an_updates_value_becomes_shared(t: Target) -> Outcome {
 
 async fn list_elements_have_owners(t: Target) -> Outcome {
     let path = t.widgets("/a");
-    t.apply(&path, "one", &widget(json!({"parts": [{"name": "x", "count": 1}]})))
-        .await
-        .created();
+    t.apply(
+        &path,
+        "one",
+        &widget(json!({"parts": [{"name": "x", "count": 1}]})),
+    )
+    .await
+    .created();
     let both = t
-        .apply(&path, "two", &widget(json!({"parts": [{"name": "y", "count": 2}]})))
+        .apply(
+            &path,
+            "two",
+            &widget(json!({"parts": [{"name": "y", "count": 2}]})),
+        )
         .await
         .ok();
     same(
@@ -285,7 +317,11 @@ async fn list_elements_have_owners(t: Target) -> Outcome {
         &both["spec"]["parts"],
         json!([{"name": "x", "count": 1}, {"name": "y", "count": 2}]),
     );
-    same("owners", &owners(&both), json!([{"by": "one Apply", "fields": {"f:spec": {"f:parts": {"k:{\"name\":\"x\"}": {".": {}, "f:count": {}, "f:name": {}}}}}}, {"by": "two Apply", "fields": {"f:spec": {"f:parts": {"k:{\"name\":\"y\"}": {".": {}, "f:count": {}, "f:name": {}}}}}}]));
+    same(
+        "owners",
+        &owners(&both),
+        json!([{"by": "one Apply", "fields": {"f:spec": {"f:parts": {"k:{\"name\":\"x\"}": {".": {}, "f:count": {}, "f:name": {}}}}}}, {"by": "two Apply", "fields": {"f:spec": {"f:parts": {"k:{\"name\":\"y\"}": {".": {}, "f:count": {}, "f:name": {}}}}}}]),
+    );
     Ok(())
 }
 
@@ -299,7 +335,11 @@ async fn a_dropped_list_element_is_removed(t: Target) -> Outcome {
     .await
     .created();
     let left = t
-        .apply(&path, "one", &widget(json!({"parts": [{"name": "z"}, {"name": "x"}]})))
+        .apply(
+            &path,
+            "one",
+            &widget(json!({"parts": [{"name": "z"}, {"name": "x"}]})),
+        )
         .await
         .ok();
     same(
@@ -312,12 +352,20 @@ async fn a_dropped_list_element_is_removed(t: Target) -> Outcome {
 
 async fn a_dropped_element_that_another_extends_stays(t: Target) -> Outcome {
     let path = t.widgets("/a");
-    t.apply(&path, "one", &widget(json!({"parts": [{"name": "x", "count": 3}]})))
-        .await
-        .created();
-    t.apply(&path, "two", &widget(json!({"parts": [{"name": "x", "note": "n"}]})))
-        .await
-        .ok();
+    t.apply(
+        &path,
+        "one",
+        &widget(json!({"parts": [{"name": "x", "count": 3}]})),
+    )
+    .await
+    .created();
+    t.apply(
+        &path,
+        "two",
+        &widget(json!({"parts": [{"name": "x", "note": "n"}]})),
+    )
+    .await
+    .ok();
     let left = t.apply(&path, "one", &widget(json!({}))).await.ok();
     same(
         "parts",
@@ -337,8 +385,15 @@ async fn set_values_have_owners(t: Target) -> Outcome {
         .await
         .ok();
     same("tags", &both["spec"]["tags"], json!(["x", "z", "y"]));
-    let left = t.apply(&path, "one", &widget(json!({"tags": []}))).await.ok();
-    same("tags that are left", &left["spec"]["tags"], json!(["z", "y"]));
+    let left = t
+        .apply(&path, "one", &widget(json!({"tags": []})))
+        .await
+        .ok();
+    same(
+        "tags that are left",
+        &left["spec"]["tags"],
+        json!(["z", "y"]),
+    );
     Ok(())
 }
 
@@ -391,7 +446,11 @@ async fn open_maps_merge(t: Target) -> Outcome {
         .apply(&path, "two", &widget(json!({"options": {"b": "2"}})))
         .await
         .ok();
-    same("options", &both["spec"]["options"], json!({"a": "1", "b": "2"}));
+    same(
+        "options",
+        &both["spec"]["options"],
+        json!({"a": "1", "b": "2"}),
+    );
     Ok(())
 }
 
@@ -406,14 +465,22 @@ async fn defaults_are_not_owned(t: Target) -> Outcome {
         &made["spec"],
         json!({"color": "red", "parts": [{"name": "x", "count": 1}]}),
     );
-    same("owners", &owners(&made), json!([{"by": "one Apply", "fields": {"f:spec": {"f:parts": {"k:{\"name\":\"x\"}": {".": {}, "f:name": {}}}}}}]));
+    same(
+        "owners",
+        &owners(&made),
+        json!([{"by": "one Apply", "fields": {"f:spec": {"f:parts": {"k:{\"name\":\"x\"}": {".": {}, "f:name": {}}}}}}]),
+    );
     let changed = t
         .apply(&path, "two", &widget(json!({"color": "blue"})))
         .await
         .ok();
     same("color", &changed["spec"]["color"], json!("blue"));
     let back = t.apply(&path, "two", &widget(json!({}))).await.ok();
-    same("color is the default again", &back["spec"]["color"], json!("red"));
+    same(
+        "color is the default again",
+        &back["spec"]["color"],
+        json!("red"),
+    );
     Ok(())
 }
 
@@ -494,7 +561,11 @@ async fn ports_have_two_keys(t: Target) -> Outcome {
     });
     let made = t.apply(&path, "one", &body).await.created();
     let fields = &owners(&made)[0]["fields"]["f:spec"]["f:ports"];
-    same("fields of the ports", fields, json!({"k:{\"port\":53,\"protocol\":\"TCP\"}": {".": {}, "f:name": {}, "f:port": {}, "f:protocol": {}}, "k:{\"port\":53,\"protocol\":\"UDP\"}": {".": {}, "f:name": {}, "f:port": {}, "f:protocol": {}}}));
+    same(
+        "fields of the ports",
+        fields,
+        json!({"k:{\"port\":53,\"protocol\":\"TCP\"}": {".": {}, "f:name": {}, "f:port": {}, "f:protocol": {}}, "k:{\"port\":53,\"protocol\":\"UDP\"}": {".": {}, "f:name": {}, "f:port": {}, "f:protocol": {}}}),
+    );
     let mut fewer = body.clone();
     fewer["spec"]["ports"] = json!([{"name": "dns-udp", "port": 53, "protocol": "UDP"}]);
     let left = t.apply(&path, "one", &fewer).await.ok();
@@ -515,7 +586,11 @@ async fn status_is_applied_on_its_own(t: Target) -> Outcome {
     let reported = t.apply(&t.widgets("/a/status"), "one", &body).await.ok();
     same("spec", &reported["spec"], json!({"color": "blue"}));
     same("status", &reported["status"], json!({"phase": "Done"}));
-    same("owners", &owners(&reported), json!([{"by": "one Apply", "fields": {"f:spec": {"f:color": {}}}}, {"by": "one Apply status", "fields": {"f:status": {"f:phase": {}}}}]));
+    same(
+        "owners",
+        &owners(&reported),
+        json!([{"by": "one Apply", "fields": {"f:spec": {"f:color": {}}}}, {"by": "one Apply status", "fields": {"f:status": {"f:phase": {}}}}]),
+    );
     Ok(())
 }
 
@@ -536,9 +611,11 @@ async fn managed_fields_must_be_empty(t: Target) -> Outcome {
     let made = t.configmap("a").await;
     let mut body = configmap(json!({"k": "v"}));
     body["metadata"]["managedFields"] = made["metadata"]["managedFields"].clone();
-    t.apply(&t.configmaps("/a"), "one", &body)
-        .await
-        .refused(400, "BadRequest", "metadata.managedFields must be nil");
+    t.apply(&t.configmaps("/a"), "one", &body).await.refused(
+        400,
+        "BadRequest",
+        "metadata.managedFields must be nil",
+    );
     Ok(())
 }
 
@@ -569,9 +646,13 @@ async fn the_name_must_match_the_path(t: Target) -> Outcome {
 
 async fn a_stale_version_conflicts(t: Target) -> Outcome {
     let made = t.configmap("a").await;
-    t.patch(&t.configmaps("/a"), Patch::Merge, &json!({"data": {"k": "w"}}))
-        .await
-        .ok();
+    t.patch(
+        &t.configmaps("/a"),
+        Patch::Merge,
+        &json!({"data": {"k": "w"}}),
+    )
+    .await
+    .ok();
     let mut body = configmap(json!({"new": "1"}));
     body["metadata"]["resourceVersion"] = made["metadata"]["resourceVersion"].clone();
     t.apply(&t.configmaps("/a"), "one", &body)
@@ -644,7 +725,11 @@ async fn update_and_apply_of_one_manager_are_two(t: Target) -> Outcome {
         .force_apply(&t.configmaps("/a"), "one", &configmap(json!({"k": "w"})))
         .await
         .ok();
-    same("owners", &owners(&shared), json!([{"by": "one Apply", "fields": {"f:data": {"f:k": {}}}}, {"by": "one Update", "fields": {"f:data": {}}}]));
+    same(
+        "owners",
+        &owners(&shared),
+        json!([{"by": "one Apply", "fields": {"f:data": {"f:k": {}}}}, {"by": "one Update", "fields": {"f:data": {}}}]),
+    );
     Ok(())
 }
 
@@ -661,6 +746,10 @@ async fn removing_all_managers_starts_over(t: Target) -> Outcome {
     .ok();
     t.apply(&t.configmaps("/a"), "two", &configmap(json!({"k": "w"})))
         .await
-        .refused(409, "Conflict", r#"Apply failed with 1 conflict: conflict with "before-first-apply" using v1: .data.k"#);
+        .refused(
+            409,
+            "Conflict",
+            r#"Apply failed with 1 conflict: conflict with "before-first-apply" using v1: .data.k"#,
+        );
     Ok(())
 }

@@ -128,11 +128,7 @@ async fn a_patch_type_that_nobody_knows(t: Target) -> Outcome {
     t.configmap("a").await;
     t.patch_raw(&t.configmaps("/a"), "application/json", "{}")
         .await
-        .refused(
-            415,
-            "UnsupportedMediaType",
-            "415: Unsupported Media Type",
-        );
+        .refused(415, "UnsupportedMediaType", "415: Unsupported Media Type");
     Ok(())
 }
 

@@ -77,7 +77,11 @@ async fn a_second_one_already_exists(t: Target) -> Outcome {
         .post(&t.configmaps(""), &json!({"metadata": {"name": "a"}}))
         .await
         .refused(409, "AlreadyExists", r#"configmaps "a" already exists"#);
-    same("details", &details, json!({"name": "a", "kind": "configmaps"}));
+    same(
+        "details",
+        &details,
+        json!({"name": "a", "kind": "configmaps"}),
+    );
     Ok(())
 }
 
@@ -356,7 +360,11 @@ async fn the_manager_is_named_after_the_client(t: Target) -> Outcome {
     let request = http::Request::post(t.configmaps(""))
         .header("content-type", "application/json")
         .header("user-agent", "tool/v1.2 (linux)")
-        .body(json!({"metadata": {"name": "a"}, "data": {"k": "v"}}).to_string().into_bytes())?;
+        .body(
+            json!({"metadata": {"name": "a"}, "data": {"k": "v"}})
+                .to_string()
+                .into_bytes(),
+        )?;
     let made = t.send(request).await.created();
     same(
         "manager",
@@ -384,6 +392,9 @@ async fn uids_are_never_reused(t: Target) -> Outcome {
     assert_ne!(first["metadata"]["uid"], second["metadata"]["uid"]);
     let older: u64 = text(&first, "/metadata/resourceVersion").parse()?;
     let newer: u64 = text(&second, "/metadata/resourceVersion").parse()?;
-    assert!(newer > older, "resourceVersion went from {older} to {newer}");
+    assert!(
+        newer > older,
+        "resourceVersion went from {older} to {newer}"
+    );
     Ok(())
 }

@@ -69,11 +69,15 @@ async fn of_a_custom_object_answers_with_a_status(t: Target) -> Outcome {
 }
 
 async fn of_what_is_not_there(t: Target) -> Outcome {
-    let details = t
-        .delete(&t.configmaps("/a"))
-        .await
-        .refused(404, "NotFound", r#"configmaps "a" not found"#);
-    same("details", &details, json!({"name": "a", "kind": "configmaps"}));
+    let details =
+        t.delete(&t.configmaps("/a"))
+            .await
+            .refused(404, "NotFound", r#"configmaps "a" not found"#);
+    same(
+        "details",
+        &details,
+        json!({"name": "a", "kind": "configmaps"}),
+    );
     Ok(())
 }
 
@@ -171,7 +175,10 @@ async fn with_a_body_that_is_no_options(t: Target) -> Outcome {
 
 async fn with_options_in_the_query(t: Target) -> Outcome {
     t.configmap("a").await;
-    let path = format!("{}?propagationPolicy=Background&gracePeriodSeconds=0", t.configmaps("/a"));
+    let path = format!(
+        "{}?propagationPolicy=Background&gracePeriodSeconds=0",
+        t.configmaps("/a")
+    );
     t.delete(&path).await.ok();
     let answer = t.get(&t.configmaps("/a")).await;
     same("code", &json!(answer.code), json!(404));
@@ -229,9 +236,12 @@ async fn a_collection_by_name(t: Target) -> Outcome {
     for name in ["a", "b"] {
         t.configmap(name).await;
     }
-    t.delete(&format!("{}?fieldSelector=metadata.name%3Da", t.configmaps("")))
-        .await
-        .ok();
+    t.delete(&format!(
+        "{}?fieldSelector=metadata.name%3Da",
+        t.configmaps("")
+    ))
+    .await
+    .ok();
     let left = t.get(&t.configmaps("")).await.ok();
     same("names left", &json!(names(&left)), json!(["b"]));
     Ok(())

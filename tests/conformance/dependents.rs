@@ -76,7 +76,13 @@ async fn go_in_the_background(t: Target) -> Outcome {
 
 async fn go_first_in_the_foreground(t: Target) -> Outcome {
     let owner = t.configmap("owner").await;
-    owned(&t, "one", json!([reference(&owner, true)]), json!(["bowline.dev/x"])).await;
+    owned(
+        &t,
+        "one",
+        json!([reference(&owner, true)]),
+        json!(["bowline.dev/x"]),
+    )
+    .await;
     let answer = t
         .delete_with(
             &t.configmaps("/owner"),
@@ -89,7 +95,10 @@ async fn go_first_in_the_foreground(t: Target) -> Outcome {
         &answer["metadata"]["finalizers"],
         json!(["foregroundDeletion"]),
     );
-    assert!(answer["metadata"]["deletionTimestamp"].is_string(), "{answer:#}");
+    assert!(
+        answer["metadata"]["deletionTimestamp"].is_string(),
+        "{answer:#}"
+    );
     t.until(&t.configmaps("/one"), "deletion", |answer| {
         answer.body["metadata"]["deletionTimestamp"].is_string()
     })
@@ -109,7 +118,13 @@ async fn go_first_in_the_foreground(t: Target) -> Outcome {
 
 async fn that_do_not_block_do_not_hold_the_foreground(t: Target) -> Outcome {
     let owner = t.configmap("owner").await;
-    owned(&t, "one", json!([reference(&owner, false)]), json!(["bowline.dev/x"])).await;
+    owned(
+        &t,
+        "one",
+        json!([reference(&owner, false)]),
+        json!(["bowline.dev/x"]),
+    )
+    .await;
     t.delete_with(
         &t.configmaps("/owner"),
         &json!({"propagationPolicy": "Foreground"}),
@@ -203,7 +218,13 @@ async fn of_another_uid_go(t: Target) -> Outcome {
 
 async fn go_generation_by_generation(t: Target) -> Outcome {
     let grandparent = t.configmap("grandparent").await;
-    let parent = owned(&t, "parent", json!([reference(&grandparent, true)]), json!([])).await;
+    let parent = owned(
+        &t,
+        "parent",
+        json!([reference(&grandparent, true)]),
+        json!([]),
+    )
+    .await;
     owned(&t, "child", json!([reference(&parent, true)]), json!([])).await;
     t.delete_with(
         &t.configmaps("/grandparent"),
@@ -231,7 +252,13 @@ async fn of_a_custom_owner_go(t: Target) -> Outcome {
 
 async fn with_finalizers_wait(t: Target) -> Outcome {
     let owner = t.configmap("owner").await;
-    owned(&t, "one", json!([reference(&owner, false)]), json!(["bowline.dev/x"])).await;
+    owned(
+        &t,
+        "one",
+        json!([reference(&owner, false)]),
+        json!(["bowline.dev/x"]),
+    )
+    .await;
     t.delete(&t.configmaps("/owner")).await.ok();
     t.until(&t.configmaps("/one"), "deletion", |answer| {
         answer.body["metadata"]["deletionTimestamp"].is_string()
@@ -270,6 +297,10 @@ async fn have_one_controller_at_most(t: Target) -> Outcome {
         )
         .await;
     same("code", &json!(answer.code), json!(422));
-    same("field", &answer.body["details"]["causes"][0]["field"], json!("metadata.ownerReferences"));
+    same(
+        "field",
+        &answer.body["details"]["causes"][0]["field"],
+        json!("metadata.ownerReferences"),
+    );
     Ok(())
 }

@@ -52,10 +52,18 @@ async fn generation_counts_changes_of_the_spec(t: Target) -> Outcome {
     t.widget("a", json!({})).await;
     for (generation, color) in [(2, "blue"), (3, "green"), (3, "green")] {
         let patched = t
-            .patch(&t.widgets("/a"), Patch::Merge, &json!({"spec": {"color": color}}))
+            .patch(
+                &t.widgets("/a"),
+                Patch::Merge,
+                &json!({"spec": {"color": color}}),
+            )
             .await
             .ok();
-        same("generation", &patched["metadata"]["generation"], json!(generation));
+        same(
+            "generation",
+            &patched["metadata"]["generation"],
+            json!(generation),
+        );
     }
     Ok(())
 }
@@ -93,7 +101,11 @@ async fn generation_of_a_deployment(t: Target) -> Outcome {
     same("generation", &made["metadata"]["generation"], json!(1));
     let path = format!("{path}/a");
     let labelled = t
-        .patch(&path, Patch::Merge, &json!({"metadata": {"labels": {"l": "1"}}}))
+        .patch(
+            &path,
+            Patch::Merge,
+            &json!({"metadata": {"labels": {"l": "1"}}}),
+        )
         .await
         .ok();
     same("generation", &labelled["metadata"]["generation"], json!(1));
@@ -117,26 +129,45 @@ async fn generation_of_a_kind_without_a_status_subresource(t: Target) -> Outcome
         .patch(&path, Patch::Merge, &json!({"status": {"n": 1}}))
         .await
         .ok();
-    same("after a status change", &changed["metadata"]["generation"], json!(2));
+    same(
+        "after a status change",
+        &changed["metadata"]["generation"],
+        json!(2),
+    );
     let labelled = t
-        .patch(&path, Patch::Merge, &json!({"metadata": {"labels": {"l": "1"}}}))
+        .patch(
+            &path,
+            Patch::Merge,
+            &json!({"metadata": {"labels": {"l": "1"}}}),
+        )
         .await
         .ok();
-    same("after a label", &labelled["metadata"]["generation"], json!(2));
+    same(
+        "after a label",
+        &labelled["metadata"]["generation"],
+        json!(2),
+    );
     Ok(())
 }
 
 async fn status_writes_have_entries_of_their_own(t: Target) -> Outcome {
     let path = format!("{}?fieldManager=maker", t.widgets(""));
-    t.post(&path, &crate::widget::with_spec("a", json!({"color": "blue"})))
-        .await
-        .created();
+    t.post(
+        &path,
+        &crate::widget::with_spec("a", json!({"color": "blue"})),
+    )
+    .await
+    .created();
     let path = format!("{}?fieldManager=maker", t.widgets("/a/status"));
     let reported = t
         .patch(&path, Patch::Merge, &json!({"status": {"phase": "Done"}}))
         .await
         .ok();
-    same("owners", &owners(&reported), json!([{"by": "maker Update", "fields": {"f:spec": {".": {}, "f:color": {}}}}, {"by": "maker Update status", "fields": {"f:status": {".": {}, "f:phase": {}}}}]));
+    same(
+        "owners",
+        &owners(&reported),
+        json!([{"by": "maker Update", "fields": {"f:spec": {".": {}, "f:color": {}}}}, {"by": "maker Update status", "fields": {"f:status": {".": {}, "f:phase": {}}}}]),
+    );
     Ok(())
 }
 
@@ -155,7 +186,11 @@ async fn an_update_takes_over_what_it_changes(t: Target) -> Outcome {
         )
         .await
         .ok();
-    same("owners", &owners(&changed), json!([{"by": "one Update", "fields": {"f:data": {".": {}, "f:l": {}}}}, {"by": "two Update", "fields": {"f:data": {"f:k": {}}}}]));
+    same(
+        "owners",
+        &owners(&changed),
+        json!([{"by": "one Update", "fields": {"f:data": {".": {}, "f:l": {}}}}, {"by": "two Update", "fields": {"f:data": {"f:k": {}}}}]),
+    );
     Ok(())
 }
 
@@ -211,7 +246,11 @@ async fn set_values_and_list_keys_are_fields(t: Target) -> Outcome {
         )
         .await
         .created();
-    same("owners", &owners(&made), json!([{"by": "maker Update", "fields": {"f:spec": {".": {}, "f:color": {}, "f:order": {}, "f:parts": {".": {}, "k:{\"name\":\"one\"}": {".": {}, "f:count": {}, "f:name": {}}}, "f:tags": {".": {}, "v:\"x\"": {}}}}}]));
+    same(
+        "owners",
+        &owners(&made),
+        json!([{"by": "maker Update", "fields": {"f:spec": {".": {}, "f:color": {}, "f:order": {}, "f:parts": {".": {}, "k:{\"name\":\"one\"}": {".": {}, "f:count": {}, "f:name": {}}}, "f:tags": {".": {}, "v:\"x\"": {}}}}}]),
+    );
     Ok(())
 }
 
@@ -227,7 +266,11 @@ async fn atomic_fields_are_one_field(t: Target) -> Outcome {
         )
         .await
         .created();
-    same("owners", &owners(&made), json!([{"by": "maker Update", "fields": {"f:spec": {".": {}, "f:anything": {".": {}, "f:deep": {".": {}, "f:er": {}}}, "f:color": {}, "f:options": {".": {}, "f:a": {}}, "f:selector": {}}}}]));
+    same(
+        "owners",
+        &owners(&made),
+        json!([{"by": "maker Update", "fields": {"f:spec": {".": {}, "f:anything": {".": {}, "f:deep": {".": {}, "f:er": {}}}, "f:color": {}, "f:options": {".": {}, "f:a": {}}, "f:selector": {}}}}]),
+    );
     Ok(())
 }
 

@@ -50,7 +50,11 @@ async fn deletion_is_marked_and_waits(t: Target) -> Outcome {
         answer["metadata"]["resourceVersion"],
         made["metadata"]["resourceVersion"]
     );
-    same("what is stored", &t.get(&t.widgets("/a")).await.ok(), answer);
+    same(
+        "what is stored",
+        &t.get(&t.widgets("/a")).await.ok(),
+        answer,
+    );
     Ok(())
 }
 
@@ -149,8 +153,16 @@ async fn no_new_finalizers_while_deleting(t: Target) -> Outcome {
         )
         .await
         .refused(422, "Invalid", r#"Widget.conformance.bowline.dev "a" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{"bowline.dev/y"}"#);
-    same("reason of the first cause", &details["causes"][0]["reason"], json!("FieldValueForbidden"));
-    same("field of the first cause", &details["causes"][0]["field"], json!("metadata.finalizers"));
+    same(
+        "reason of the first cause",
+        &details["causes"][0]["reason"],
+        json!("FieldValueForbidden"),
+    );
+    same(
+        "field of the first cause",
+        &details["causes"][0]["field"],
+        json!("metadata.finalizers"),
+    );
     Ok(())
 }
 
@@ -240,7 +252,13 @@ async fn a_plain_name_is_a_warning_for_custom_kinds(t: Target) -> Outcome {
     let mut body = widget::with_spec("a", json!({}));
     body["metadata"]["finalizers"] = json!(["plain"]);
     let answer = t.post(&t.widgets(""), &body).await;
-    same("warnings", &json!(answer.warnings), json!(["299 - \"metadata.finalizers: \\\"plain\\\": prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers\""]));
+    same(
+        "warnings",
+        &json!(answer.warnings),
+        json!([
+            "299 - \"metadata.finalizers: \\\"plain\\\": prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers\""
+        ]),
+    );
     answer.created();
     Ok(())
 }
@@ -273,7 +291,10 @@ async fn watchers_see_the_mark_and_the_end(t: Target) -> Outcome {
 async fn preconditions_hold_for_the_mark_too(t: Target) -> Outcome {
     held(&t, &["bowline.dev/x"]).await;
     let answer = t
-        .delete_with(&t.widgets("/a"), &json!({"preconditions": {"uid": "other"}}))
+        .delete_with(
+            &t.widgets("/a"),
+            &json!({"preconditions": {"uid": "other"}}),
+        )
         .await;
     same("code", &json!(answer.code), json!(409));
     same("reason", &answer.body["reason"], json!("Conflict"));

@@ -25,7 +25,11 @@ async fn begin_active(t: Target) -> Outcome {
         .await
         .ok();
     same("status", &namespace["status"], json!({"phase": "Active"}));
-    same("spec", &namespace["spec"], json!({"finalizers": ["kubernetes"]}));
+    same(
+        "spec",
+        &namespace["spec"],
+        json!({"finalizers": ["kubernetes"]}),
+    );
     same(
         "labels",
         &namespace["metadata"]["labels"],
@@ -132,10 +136,11 @@ async fn are_not_deleted_together(t: Target) -> Outcome {
 }
 
 async fn that_are_not_there(t: Target) -> Outcome {
-    let details = t
-        .get("/api/v1/namespaces/nowhere")
-        .await
-        .refused(404, "NotFound", r#"namespaces "nowhere" not found"#);
+    let details = t.get("/api/v1/namespaces/nowhere").await.refused(
+        404,
+        "NotFound",
+        r#"namespaces "nowhere" not found"#,
+    );
     same(
         "details",
         &details,

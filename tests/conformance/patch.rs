@@ -113,9 +113,13 @@ async fn merge_makes_what_is_missing_on_the_way(t: Target) -> Outcome {
 
 async fn merge_with_a_stale_version_conflicts(t: Target) -> Outcome {
     let stale = text(&t.configmap("a").await, "/metadata/resourceVersion");
-    t.patch(&t.configmaps("/a"), Patch::Merge, &json!({"data": {"k": "w"}}))
-        .await
-        .ok();
+    t.patch(
+        &t.configmaps("/a"),
+        Patch::Merge,
+        &json!({"data": {"k": "w"}}),
+    )
+    .await
+    .ok();
     let details = t
         .patch(
             &t.configmaps("/a"),
@@ -128,7 +132,11 @@ async fn merge_with_a_stale_version_conflicts(t: Target) -> Outcome {
             "Conflict",
             r#"Operation cannot be fulfilled on configmaps "a": the object has been modified; please apply your changes to the latest version and try again"#,
         );
-    same("details", &details, json!({"name": "a", "kind": "configmaps"}));
+    same(
+        "details",
+        &details,
+        json!({"name": "a", "kind": "configmaps"}),
+    );
     Ok(())
 }
 
@@ -201,9 +209,13 @@ async fn merge_that_changes_nothing_is_no_write(t: Target) -> Outcome {
 }
 
 async fn merge_of_what_is_not_there(t: Target) -> Outcome {
-    t.patch(&t.configmaps("/a"), Patch::Merge, &json!({"data": {"k": "v"}}))
-        .await
-        .refused(404, "NotFound", r#"configmaps "a" not found"#);
+    t.patch(
+        &t.configmaps("/a"),
+        Patch::Merge,
+        &json!({"data": {"k": "v"}}),
+    )
+    .await
+    .refused(404, "NotFound", r#"configmaps "a" not found"#);
     t.patch(&t.widgets("/a"), Patch::Merge, &json!({"spec": {}}))
         .await
         .refused(
@@ -224,7 +236,11 @@ async fn merge_whose_result_is_invalid(t: Target) -> Outcome {
         )
         .await
         .refused(422, "Invalid", r#"Widget.conformance.bowline.dev "a" is invalid: [spec.color: Unsupported value: "pink": supported values: "red", "green", "blue", <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation]"#);
-    same("details", &details, json!({"causes": [{"field": "spec.color", "message": "Unsupported value: \"pink\": supported values: \"red\", \"green\", \"blue\"", "reason": "FieldValueNotSupported"}, {"field": "<nil>", "message": "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation", "reason": "FieldValueInvalid"}], "group": "conformance.bowline.dev", "kind": "Widget", "name": "a"}));
+    same(
+        "details",
+        &details,
+        json!({"causes": [{"field": "spec.color", "message": "Unsupported value: \"pink\": supported values: \"red\", \"green\", \"blue\"", "reason": "FieldValueNotSupported"}, {"field": "<nil>", "message": "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation", "reason": "FieldValueInvalid"}], "group": "conformance.bowline.dev", "kind": "Widget", "name": "a"}),
+    );
     same("the object", &t.get(&t.widgets("/a")).await.ok(), made);
     Ok(())
 }
@@ -326,7 +342,11 @@ async fn json_test_that_fails(t: Target) -> Outcome {
             &json!([{"op": "test", "path": "/data/k", "value": "x"}]),
         )
         .await
-        .refused(422, "Invalid", "the server rejected our request due to an error in our request");
+        .refused(
+            422,
+            "Invalid",
+            "the server rejected our request due to an error in our request",
+        );
     same("details", &details, json!({}));
     Ok(())
 }
@@ -361,7 +381,11 @@ async fn json_removal_of_what_is_absent(t: Target) -> Outcome {
         &json!([{"op": "remove", "path": "/data/absent"}]),
     )
     .await
-    .refused(422, "Invalid", "the server rejected our request due to an error in our request");
+    .refused(
+        422,
+        "Invalid",
+        "the server rejected our request due to an error in our request",
+    );
     Ok(())
 }
 
@@ -373,7 +397,11 @@ async fn json_addition_below_what_is_absent(t: Target) -> Outcome {
         &json!([{"op": "add", "path": "/metadata/annotations/n", "value": "1"}]),
     )
     .await
-    .refused(422, "Invalid", "the server rejected our request due to an error in our request");
+    .refused(
+        422,
+        "Invalid",
+        "the server rejected our request due to an error in our request",
+    );
     Ok(())
 }
 
@@ -385,7 +413,11 @@ async fn json_with_an_unknown_operation(t: Target) -> Outcome {
         &json!([{"op": "polish", "path": "/data/k"}]),
     )
     .await
-    .refused(422, "Invalid", "the server rejected our request due to an error in our request");
+    .refused(
+        422,
+        "Invalid",
+        "the server rejected our request due to an error in our request",
+    );
     Ok(())
 }
 
@@ -408,9 +440,12 @@ async fn json_is_all_or_nothing(t: Target) -> Outcome {
 
 async fn a_patch_names_its_manager(t: Target) -> Outcome {
     let path = format!("{}?fieldManager=maker", t.configmaps(""));
-    t.post(&path, &json!({"metadata": {"name": "a"}, "data": {"k": "v"}}))
-        .await
-        .created();
+    t.post(
+        &path,
+        &json!({"metadata": {"name": "a"}, "data": {"k": "v"}}),
+    )
+    .await
+    .created();
     let path = format!("{}?fieldManager=mender", t.configmaps("/a"));
     let patched = t
         .patch(&path, Patch::Merge, &json!({"data": {"k": "w", "n": "1"}}))
@@ -447,6 +482,10 @@ async fn two_patches_of_different_fields_both_hold(t: Target) -> Outcome {
         &stored["spec"]["options"],
         json!({"o0": "x", "o1": "x", "o2": "x", "o3": "x", "o4": "x", "o5": "x", "o6": "x", "o7": "x"}),
     );
-    same("apiVersion", &stored["apiVersion"], json!(widget::API_VERSION));
+    same(
+        "apiVersion",
+        &stored["apiVersion"],
+        json!(widget::API_VERSION),
+    );
     Ok(())
 }

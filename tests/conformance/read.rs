@@ -26,12 +26,15 @@ pub fn cases() -> Vec<Case> {
 }
 
 async fn an_object_that_is_not_there(t: Target) -> Outcome {
-    let details = t.get(&t.configmaps("/a")).await.refused(
-        404,
-        "NotFound",
-        r#"configmaps "a" not found"#,
+    let details =
+        t.get(&t.configmaps("/a"))
+            .await
+            .refused(404, "NotFound", r#"configmaps "a" not found"#);
+    same(
+        "details",
+        &details,
+        json!({"name": "a", "kind": "configmaps"}),
     );
-    same("details", &details, json!({"name": "a", "kind": "configmaps"}));
     let details = t.get(&t.group("apps/v1", "deployments/a")).await.refused(
         404,
         "NotFound",
@@ -63,10 +66,7 @@ async fn an_object_in_a_namespace_that_is_not_there(t: Target) -> Outcome {
     t.get("/api/v1/namespaces/nowhere/configmaps/a")
         .await
         .refused(404, "NotFound", r#"configmaps "a" not found"#);
-    let list = t
-        .get("/api/v1/namespaces/nowhere/configmaps")
-        .await
-        .ok();
+    let list = t.get("/api/v1/namespaces/nowhere/configmaps").await.ok();
     same("items", &list["items"], json!([]));
     Ok(())
 }
@@ -153,7 +153,11 @@ async fn custom_objects_carry_what_was_stored(t: Target) -> Outcome {
         .await;
     let read = t.get(&t.widgets("/a")).await.ok();
     same("the object", &read, made);
-    same("apiVersion", &read["apiVersion"], json!(widget::API_VERSION));
+    same(
+        "apiVersion",
+        &read["apiVersion"],
+        json!(widget::API_VERSION),
+    );
     same("kind", &read["kind"], json!("Widget"));
     Ok(())
 }
@@ -164,6 +168,9 @@ async fn yaml_on_request(t: Target) -> Outcome {
     assert_eq!(answer.content_type, "application/yaml");
     let body = answer.ok();
     let text = body.as_str().unwrap_or_default();
-    assert!(text.starts_with("apiVersion: v1\ndata:\n  k: v\nkind: ConfigMap\n"), "{text}");
+    assert!(
+        text.starts_with("apiVersion: v1\ndata:\n  k: v\nkind: ConfigMap\n"),
+        "{text}"
+    );
     Ok(())
 }

@@ -98,7 +98,11 @@ async fn environment_is_merged_by_name(t: Target) -> Outcome {
         &containers(&deployment)[0]["env"],
         json!([{"name": "ONE", "value": "1"}, {"name": "TWO", "value": "zwei"}]),
     );
-    same("args", &containers(&deployment)[0]["args"], json!(["a", "b"]));
+    same(
+        "args",
+        &containers(&deployment)[0]["args"],
+        json!(["a", "b"]),
+    );
     Ok(())
 }
 
@@ -108,7 +112,11 @@ async fn ports_are_merged_by_number(t: Target) -> Outcome {
         pod(json!([{"name": "main", "ports": [{"containerPort": 80, "name": "web"}, {"containerPort": 81}]}])),
     )
     .await;
-    same("ports", &containers(&deployment)[0]["ports"], json!([{"containerPort": 80, "name": "web", "protocol": "TCP"}, {"containerPort": 81, "protocol": "TCP"}]));
+    same(
+        "ports",
+        &containers(&deployment)[0]["ports"],
+        json!([{"containerPort": 80, "name": "web", "protocol": "TCP"}, {"containerPort": 81, "protocol": "TCP"}]),
+    );
     Ok(())
 }
 
@@ -121,7 +129,11 @@ async fn an_element_can_be_deleted(t: Target) -> Outcome {
         ])),
     )
     .await;
-    same("containers left", &json!(containers(&deployment).as_array().map(Vec::len)), json!(1));
+    same(
+        "containers left",
+        &json!(containers(&deployment).as_array().map(Vec::len)),
+        json!(1),
+    );
     same(
         "env",
         &containers(&deployment)[0]["env"],
@@ -202,7 +214,11 @@ async fn finalizers_are_united(t: Target) -> Outcome {
         )
         .await
         .ok();
-    same("finalizers", &patched["metadata"]["finalizers"], json!(["bowline.dev/two", "bowline.dev/one"]));
+    same(
+        "finalizers",
+        &patched["metadata"]["finalizers"],
+        json!(["bowline.dev/two", "bowline.dev/one"]),
+    );
     Ok(())
 }
 
@@ -282,7 +298,11 @@ async fn an_element_without_its_key(t: Target) -> Outcome {
         &pod(json!([{"image": "main:2"}])),
     )
     .await
-    .refused_with(500, "", "map: map[image:main:2] does not contain declared merge key: name");
+    .refused_with(
+        500,
+        "",
+        "map: map[image:main:2] does not contain declared merge key: name",
+    );
     Ok(())
 }
 
@@ -294,6 +314,10 @@ async fn an_unknown_directive(t: Target) -> Outcome {
         &json!({"data": {"$patch": "polish"}}),
     )
     .await
-    .refused(500, "", "unknown patch type: polish in map: map[$patch:polish]");
+    .refused(
+        500,
+        "",
+        "unknown patch type: polish in map: map[$patch:polish]",
+    );
     Ok(())
 }

@@ -101,13 +101,17 @@ async fn status_of_what_is_not_there(t: Target) -> Outcome {
         "NotFound",
         r#"widgets.conformance.bowline.dev "a" not found"#,
     );
-    t.patch(&t.widgets("/a/status"), Patch::Merge, &json!({"status": {}}))
-        .await
-        .refused(
-            404,
-            "NotFound",
-            r#"widgets.conformance.bowline.dev "a" not found"#,
-        );
+    t.patch(
+        &t.widgets("/a/status"),
+        Patch::Merge,
+        &json!({"status": {}}),
+    )
+    .await
+    .refused(
+        404,
+        "NotFound",
+        r#"widgets.conformance.bowline.dev "a" not found"#,
+    );
     Ok(())
 }
 
@@ -148,10 +152,7 @@ async fn status_conflicts_like_the_main_resource(t: Target) -> Outcome {
 async fn status_of_a_deployment(t: Target) -> Outcome {
     let path = t.group("apps/v1", "deployments");
     let made = t
-        .post(
-            &path,
-            &with_status(deployment("a"), json!({"replicas": 7})),
-        )
+        .post(&path, &with_status(deployment("a"), json!({"replicas": 7})))
         .await
         .created();
     same("status", &made["status"], json!({}));
@@ -232,7 +233,13 @@ async fn scale_of_a_deployment(t: Target) -> Outcome {
             "status": {"replicas": 0, "selector": "app=a"},
         }),
     );
-    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+    ] {
         same(field, &metadata[field], made["metadata"][field].clone());
     }
     Ok(())

@@ -3,13 +3,9 @@
 //! Cases speak HTTP through `kube::Client`, so that status codes, headers and the whole body can
 //! be compared; the runtime cases use the typed API.
 
-use std::{
-    collections::VecDeque,
-    fmt::Write as _,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::VecDeque, fmt::Write as _, sync::Arc, time::Duration};
 
+use bowline::embedded::Embedded;
 use futures::{Stream, StreamExt};
 use http::{Method, Request, header};
 use http_body_util::BodyExt;
@@ -35,12 +31,23 @@ pub struct Place {
 
 enum Backing {
     Cluster(Cluster),
+    Embedded(Embedded, #[allow(dead_code)] tempfile::TempDir),
 }
 
 impl Place {
     /// Opens the embedded API on a new file.
     pub async fn embedded() -> Option<Arc<Self>> {
-        None
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let embedded = Embedded::open(&folder.path().join("store.db"), "admin")
+            .await
+            .expect("the embedded API opens");
+        let client = embedded.client("default");
+        widget::install(&client).await;
+        Some(Arc::new(Self {
+            client,
+            backing: Backing::Embedded(embedded, folder),
+            turn: RwLock::default(),
+        }))
     }
 
     /// Starts a real cluster, if there are programs for one.
@@ -111,6 +118,13 @@ impl Target {
     pub async fn compact(&self) {
         match &self.place.backing {
             Backing::Cluster(cluster) => cluster.compact().await,
+            Backing::Embedded(embedded, _) => {
+                embedded
+                    .store()
+                    .compact()
+                    .await
+                    .expect("the store compacts");
+            }
         }
     }
 
@@ -407,7 +421,8 @@ impl Answer {
                 status.remove("details")
             })
             .unwrap_or_default();
-        if message == "?" && std::env::var_os("APPROVE").is_some() { //TMP
+        if message == "?" && std::env::var_os("APPROVE").is_some() {
+            //TMP
             approve(std::panic::Location::caller(), &actual["message"]); //TMP
         } //TMP
         if self.code != code || actual != expected {
@@ -485,7 +500,8 @@ impl Watch {
 /// Compares two documents and shows both when they differ.
 #[track_caller]
 pub fn same(what: &str, actual: &Value, expected: Value) {
-    if expected == json!("?") && std::env::var_os("APPROVE").is_some() { //TMP
+    if expected == json!("?") && std::env::var_os("APPROVE").is_some() {
+        //TMP
         approve(std::panic::Location::caller(), actual); //TMP
     } //TMP
     assert!(
@@ -533,8 +549,18 @@ pub fn names(list: &Value) -> Vec<String> {
     }
 }
 
-fn approve(at: &std::panic::Location, actual: &Value) { //TMP
+fn approve(at: &std::panic::Location, actual: &Value) {
+    //TMP
     use std::io::Write as _; //TMP
-    let mut file = std::fs::OpenOptions::new().append(true).create(true).open("/tmp/approve.jsonl").unwrap(); //TMP
-    writeln!(file, "{}", json!({"file": at.file(), "line": at.line(), "actual": actual})).unwrap(); //TMP
+    let mut file = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open("/tmp/approve.jsonl")
+        .unwrap(); //TMP
+    writeln!(
+        file,
+        "{}",
+        json!({"file": at.file(), "line": at.line(), "actual": actual})
+    )
+    .unwrap(); //TMP
 } //TMP

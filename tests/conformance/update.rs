@@ -48,20 +48,31 @@ async fn replaces_everything(t: Target) -> Outcome {
     let replaced = t.put(&t.configmaps("/a"), &wanted).await.ok();
     same("data", &replaced["data"], json!({"other": "w"}));
     same("labels", &replaced["metadata"]["labels"], json!({"l": "1"}));
-    same("uid", &replaced["metadata"]["uid"], made["metadata"]["uid"].clone());
+    same(
+        "uid",
+        &replaced["metadata"]["uid"],
+        made["metadata"]["uid"].clone(),
+    );
     assert_ne!(
         replaced["metadata"]["resourceVersion"],
         made["metadata"]["resourceVersion"]
     );
-    same("what is stored", &t.get(&t.configmaps("/a")).await.ok(), replaced);
+    same(
+        "what is stored",
+        &t.get(&t.configmaps("/a")).await.ok(),
+        replaced,
+    );
     Ok(())
 }
 
 async fn a_stale_copy_conflicts(t: Target) -> Outcome {
     let stale = t.configmap("a").await;
-    t.put(&t.configmaps("/a"), &set(stale.clone(), "/data/k", json!("w")))
-        .await
-        .ok();
+    t.put(
+        &t.configmaps("/a"),
+        &set(stale.clone(), "/data/k", json!("w")),
+    )
+    .await
+    .ok();
     let details = t
         .put(&t.configmaps("/a"), &set(stale, "/data/k", json!("x")))
         .await
@@ -70,7 +81,11 @@ async fn a_stale_copy_conflicts(t: Target) -> Outcome {
             "Conflict",
             r#"Operation cannot be fulfilled on configmaps "a": the object has been modified; please apply your changes to the latest version and try again"#,
         );
-    same("details", &details, json!({"name": "a", "kind": "configmaps"}));
+    same(
+        "details",
+        &details,
+        json!({"name": "a", "kind": "configmaps"}),
+    );
     let stored = t.get(&t.configmaps("/a")).await.ok();
     same("data", &stored["data"], json!({"k": "w"}));
     Ok(())
@@ -78,9 +93,12 @@ async fn a_stale_copy_conflicts(t: Target) -> Outcome {
 
 async fn a_stale_copy_of_a_custom_object_conflicts(t: Target) -> Outcome {
     let stale = t.widget("a", json!({})).await;
-    t.put(&t.widgets("/a"), &set(stale.clone(), "/spec/color", json!("blue")))
-        .await
-        .ok();
+    t.put(
+        &t.widgets("/a"),
+        &set(stale.clone(), "/spec/color", json!("blue")),
+    )
+    .await
+    .ok();
     let details = t
         .put(&t.widgets("/a"), &set(stale, "/spec/color", json!("green")))
         .await
@@ -116,7 +134,11 @@ async fn without_a_version_custom_objects_are_refused(t: Target) -> Outcome {
         .put(&t.widgets("/a"), &widget::with_spec("a", json!({})))
         .await
         .refused(422, "Invalid", r#"widgets.conformance.bowline.dev "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update"#);
-    same("details", &details, json!({"causes": [{"field": "metadata.resourceVersion", "message": "Invalid value: 0: must be specified for an update", "reason": "FieldValueInvalid"}], "group": "conformance.bowline.dev", "kind": "widgets", "name": "a"}));
+    same(
+        "details",
+        &details,
+        json!({"causes": [{"field": "metadata.resourceVersion", "message": "Invalid value: 0: must be specified for an update", "reason": "FieldValueInvalid"}], "group": "conformance.bowline.dev", "kind": "widgets", "name": "a"}),
+    );
     Ok(())
 }
 
@@ -137,7 +159,11 @@ async fn a_version_that_is_no_number(t: Target) -> Outcome {
         &set(made, "/metadata/resourceVersion", json!("abc")),
     )
     .await
-    .refused(500, "", r#"strconv.ParseUint: parsing "abc": invalid syntax"#);
+    .refused(
+        500,
+        "",
+        r#"strconv.ParseUint: parsing "abc": invalid syntax"#,
+    );
     Ok(())
 }
 
@@ -159,19 +185,26 @@ async fn another_uid_conflicts(t: Target) -> Outcome {
                 t.namespace
             ),
         );
-    same("details", &details, json!({"name": "a", "kind": "configmaps"}));
+    same(
+        "details",
+        &details,
+        json!({"name": "a", "kind": "configmaps"}),
+    );
     Ok(())
 }
 
 async fn the_name_must_match_the_path(t: Target) -> Outcome {
     let made = t.configmap("a").await;
-    t.put(&t.configmaps("/a"), &set(made, "/metadata/name", json!("b")))
-        .await
-        .refused(
-            400,
-            "BadRequest",
-            "the name of the object (b) does not match the name on the URL (a)",
-        );
+    t.put(
+        &t.configmaps("/a"),
+        &set(made, "/metadata/name", json!("b")),
+    )
+    .await
+    .refused(
+        400,
+        "BadRequest",
+        "the name of the object (b) does not match the name on the URL (a)",
+    );
     let made = t.widget("a", json!({})).await;
     t.put(&t.widgets("/a"), &set(made, "/metadata/name", json!("b")))
         .await
@@ -202,7 +235,11 @@ async fn a_name_is_required(t: Target) -> Outcome {
     t.configmap("a").await;
     t.put(&t.configmaps("/a"), &json!({"data": {"k": "w"}}))
         .await
-        .refused(400, "BadRequest", "the name of the object (a based on URL) was undeterminable: name must be provided");
+        .refused(
+            400,
+            "BadRequest",
+            "the name of the object (a based on URL) was undeterminable: name must be provided",
+        );
     Ok(())
 }
 
@@ -240,7 +277,11 @@ async fn identity_cannot_be_changed(t: Target) -> Outcome {
     changed["spec"]["color"] = json!("blue");
     let replaced = t.put(&t.widgets("/a"), &changed).await.ok();
     for field in ["creationTimestamp", "uid"] {
-        same(field, &replaced["metadata"][field], made["metadata"][field].clone());
+        same(
+            field,
+            &replaced["metadata"][field],
+            made["metadata"][field].clone(),
+        );
     }
     same("generation", &replaced["metadata"]["generation"], json!(2));
     Ok(())
@@ -276,7 +317,11 @@ async fn of_many_writers_one_wins(t: Target) -> Outcome {
     for _ in 0..5 {
         let path = t.configmaps("/a");
         let writes = (0..10).map(|writer| {
-            let wanted = set(current.clone(), "/data/k", json!(format!("{writer} of {current}")));
+            let wanted = set(
+                current.clone(),
+                "/data/k",
+                json!(format!("{writer} of {current}")),
+            );
             let (t, path) = (t.clone(), path.clone());
             async move { t.put(&path, &wanted).await }
         });

@@ -1,0 +1,431 @@
+//! What a component is made of: Component, ComponentTypeDefinition, Addon and Workload.
+//!
+//! Template bodies and parameters are free-form here; `render` gives them their meaning.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::schema::{self, Object};
+
+/// What a team runs: its type, its parameters and its addons.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "openchoreo.dev",
+    version = "v1alpha1",
+    kind = "Component",
+    namespaced,
+    status = "ComponentStatus",
+    derive = "PartialEq",
+    derive = "Default",
+    doc = "A Component is what a team runs: its type, its parameters and its addons.",
+    shortname = "comp",
+    category = "bowline",
+    validation = Rule::new("self.metadata.name.size() <= 63").message("a component's name has at most 63 characters, for it is the value of a label"),
+    printcolumn(name = "Type", type_ = "string", json_path = ".spec.componentType", description = "Workload type and name of the ComponentTypeDefinition"),
+    printcolumn(name = "Auto Deploy", type_ = "boolean", json_path = ".spec.autoDeploy", description = "Whether changes go to the first environment by themselves"),
+    printcolumn(name = "Latest Release", type_ = "string", json_path = ".status.latestRelease", description = "The newest Release that the controller made"),
+    printcolumn(name = "Project", type_ = "string", json_path = ".spec.owner.projectName", priority = 1),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ComponentSpec {
+    /// Who owns the component.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<ProjectOwner>,
+    /// The type of the component as `{workloadType}/{name of the ComponentTypeDefinition}`, for example
+    /// `deployment/web-app`.
+    #[schemars(
+        length(max = 317),
+        extend("x-kubernetes-validations" = [{
+            "rule": "self.matches('^[^/]+/[^/]+$')",
+            "message": "componentType is {workloadType}/{name}, for example deployment/web-app"
+        }])
+    )]
+    pub component_type: String,
+    /// Parameters for the templates of the type. EnvSettings override them per environment.
+    #[serde(default, skip_serializing_if = "Object::is_empty")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub parameters: Object,
+    /// Addons in the order in which they are applied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 64),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name", "instanceId"])
+    )]
+    pub addons: Vec<AddonInstance>,
+    /// How the component is built; templates read it as `build`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub build: Option<Object>,
+    /// Whether a change of the component, its type, its addons or its workload makes a Release and moves
+    /// the pin of the first environment by itself.
+    #[serde(default)]
+    pub auto_deploy: bool,
+}
+
+/// What the controller knows of a component.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ComponentStatus {
+    /// The generation that this status was computed from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// The newest Release that the controller made of this component.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latest_release: Option<String>,
+    /// The latest observations, one per type.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::conditions")]
+    pub conditions: Vec<Condition>,
+}
+
+/// The project that a component belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProjectOwner {
+    /// The name of the project; `default` where none is given.
+    #[schemars(length(min = 1, max = 63))]
+    pub project_name: String,
+}
+
+/// One use of an addon by a component.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AddonInstance {
+    /// The name of the Addon.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// Tells two uses of the same addon apart.
+    #[schemars(length(min = 1, max = 63))]
+    pub instance_id: String,
+    /// Parameters of this use. EnvSettings override them per environment.
+    #[serde(default, skip_serializing_if = "Object::is_empty")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub config: Object,
+}
+
+/// How components of one type become Kubernetes resources.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "openchoreo.dev",
+    version = "v1alpha1",
+    kind = "ComponentTypeDefinition",
+    namespaced,
+    derive = "PartialEq",
+    derive = "Default",
+    doc = "A ComponentTypeDefinition says how components of one type become Kubernetes resources.",
+    shortname = "ctd",
+    category = "bowline",
+    printcolumn(
+        name = "Workload Type",
+        type_ = "string",
+        json_path = ".spec.workloadType",
+        description = "The first part of a component's componentType"
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ComponentTypeDefinitionSpec {
+    /// The first part of `componentType`, for example `deployment`.
+    #[schemars(length(min = 1, max = 63))]
+    pub workload_type: String,
+    /// The parameters that components of this type take.
+    #[serde(default, skip_serializing_if = "ParameterSchema::is_empty")]
+    pub schema: ParameterSchema,
+    /// Templates of the resources that a component becomes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 256),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["id"])
+    )]
+    pub resources: Vec<ResourceTemplate>,
+}
+
+/// The parameters that a definition takes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ParameterSchema {
+    /// Names and types of the parameters, in the shorthand (`replicas: integer | default=1 minimum=0`)
+    /// or as an OpenAPI v3 schema.
+    #[serde(default, skip_serializing_if = "Object::is_empty")]
+    #[schemars(schema_with = "schema::atomic_object")]
+    pub parameters: Object,
+}
+
+impl ParameterSchema {
+    /// Tells whether no parameter is declared.
+    pub fn is_empty(&self) -> bool {
+        self.parameters.is_empty()
+    }
+}
+
+/// A template of one resource, or of one resource per item of a list.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceTemplate {
+    /// Identifies the resource within its definition.
+    #[schemars(length(min = 1, max = 253))]
+    pub id: String,
+    /// A CEL expression, `${...}`: the resource is left out where it is false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub include_when: Option<String>,
+    /// A CEL expression, `${...}`, that gives a list: one resource is made for each item.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_each: Option<String>,
+    /// The name of the variable that holds the item under forEach.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub var: Option<String>,
+    /// The resource, with `${...}` where values come from expressions.
+    #[schemars(schema_with = "schema::atomic_object")]
+    pub template: Object,
+}
+
+/// A piece that components can add to what their type gives them.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "openchoreo.dev",
+    version = "v1alpha1",
+    kind = "Addon",
+    namespaced,
+    derive = "PartialEq",
+    derive = "Default",
+    doc = "An Addon creates further resources for a component and patches those that its type made.",
+    category = "bowline",
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct AddonSpec {
+    /// The parameters that the addon takes.
+    #[serde(default, skip_serializing_if = "ParameterSchema::is_empty")]
+    pub schema: ParameterSchema,
+    /// Templates of the resources that the addon creates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 256),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["id"])
+    )]
+    pub creates: Vec<ResourceTemplate>,
+    /// Patches of resources rendered so far, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "atomic"))]
+    pub patches: Vec<AddonPatch>,
+}
+
+/// Operations on the resources that a target finds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AddonPatch {
+    /// Which resources are patched. Finding none is an error.
+    pub target: PatchTarget,
+    /// What is done to each of them, in order.
+    #[schemars(length(min = 1, max = 256), extend("x-kubernetes-list-type" = "atomic"))]
+    pub operations: Vec<PatchOperation>,
+}
+
+/// Which of the resources rendered so far a patch is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PatchTarget {
+    /// The kind of the resources.
+    #[schemars(length(min = 1, max = 63))]
+    pub kind: String,
+    /// A CEL expression, `${...}`, over `resource` that says which of that kind; all where it is absent.
+    #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
+}
+
+/// One operation of a patch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PatchOperation {
+    /// What is done.
+    pub op: PatchVerb,
+    /// A JSON pointer that may hold `[?(@.name=='x')]` and `[*]`; `add` creates missing parents.
+    pub path: String,
+    /// The value to add, replace with or merge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::any_value")]
+    pub value: Option<Value>,
+}
+
+/// What an operation of a patch does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum PatchVerb {
+    /// Sets a field or inserts into a list.
+    Add,
+    /// Sets a field that is there.
+    Replace,
+    /// Takes a field or an item away.
+    Remove,
+    /// Merges maps deeply.
+    Merge,
+}
+
+/// What a build produced: the image and how it is reached.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "openchoreo.dev",
+    version = "v1alpha1",
+    kind = "Workload",
+    namespaced,
+    derive = "PartialEq",
+    derive = "Default",
+    doc = "A Workload is what a build produced for the component of the same name: the image and how it is reached.",
+    shortname = "wl",
+    category = "bowline",
+    printcolumn(name = "Image", type_ = "string", json_path = ".spec.image"),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkloadSpec {
+    /// The image that was built.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// Where the workload listens.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 256),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+    )]
+    pub endpoints: Vec<Endpoint>,
+    /// What the workload talks to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 256),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+    )]
+    pub connections: Vec<Connection>,
+    /// Further fields that templates may read as `workload`.
+    #[serde(flatten)]
+    pub other: BTreeMap<String, Value>,
+}
+
+/// A port that a workload listens on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Endpoint {
+    /// The name of the endpoint.
+    #[schemars(length(min = 1, max = 63))]
+    pub name: String,
+    /// The protocol, for example `http` or `grpc`.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub type_: Option<String>,
+    /// The port.
+    #[schemars(range(min = 1, max = 65535))]
+    pub port: i32,
+    /// Where the description of the API is in the source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_path: Option<String>,
+    /// Further fields that templates may read.
+    #[serde(flatten)]
+    pub other: BTreeMap<String, Value>,
+}
+
+/// Something that a workload talks to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Connection {
+    /// The name of the connection.
+    #[schemars(length(min = 1, max = 63))]
+    pub name: String,
+    /// What kind of thing it leads to, for example `api`.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub type_: Option<String>,
+    /// Where it leads.
+    #[serde(default, skip_serializing_if = "Object::is_empty")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub params: Object,
+    /// How the workload learns of it, for example as environment variables.
+    #[serde(default, skip_serializing_if = "Object::is_empty")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub inject: Object,
+}
+
+impl Component {
+    /// Returns the name of the project that owns the component.
+    pub fn project_name(&self) -> &str {
+        self.spec
+            .owner
+            .as_ref()
+            .map_or("default", |owner| owner.project_name.as_str())
+    }
+}
+
+impl ComponentSpec {
+    /// Splits `componentType` into the workload type and the name of the ComponentTypeDefinition.
+    pub fn type_parts(&self) -> Option<(&str, &str)> {
+        self.component_type
+            .split_once('/')
+            .filter(|(workload_type, name)| {
+                !workload_type.is_empty() && !name.is_empty() && !name.contains('/')
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_component_type_has_two_parts() {
+        for (text, expected) in [
+            ("deployment/web-app", Some(("deployment", "web-app"))),
+            ("web-app", None),
+            ("/web-app", None),
+            ("deployment/", None),
+            ("a/b/c", None),
+            ("", None),
+        ] {
+            let spec = ComponentSpec {
+                component_type: text.into(),
+                ..Default::default()
+            };
+            assert_eq!(spec.type_parts(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_component_without_an_owner_is_of_the_default_project() {
+        let mut component = Component::default();
+        assert_eq!(component.project_name(), "default");
+        component.spec.owner = Some(ProjectOwner {
+            project_name: "shop".into(),
+        });
+        assert_eq!(component.project_name(), "shop");
+    }
+
+    #[test]
+    fn what_a_workload_has_beyond_the_known_fields_is_kept() {
+        let spec = json!({
+            "image": "registry.example/checkout:1",
+            "endpoints": [{"name": "api", "type": "http", "port": 8080, "visibility": "public"}],
+            "connections": [{
+                "name": "catalog", "type": "api",
+                "params": {"componentName": "catalog"},
+                "inject": {"env": [{"name": "CATALOG", "value": "{{ .host }}:{{ .port }}"}]}
+            }],
+            "env": [{"name": "A", "value": "1"}]
+        });
+        let typed: WorkloadSpec = serde_json::from_value(spec.clone()).unwrap();
+        assert_eq!(serde_json::to_value(typed).unwrap(), spec);
+    }
+}

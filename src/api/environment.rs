@@ -1,0 +1,424 @@
+//! Where components run: Environment, DataPlane, and the DeploymentPipeline that orders environments.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::interval::Interval;
+use super::reference::NameRef;
+
+/// A place that components are promoted to.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "openchoreo.dev",
+    version = "v1alpha1",
+    kind = "Environment",
+    namespaced,
+    derive = "PartialEq",
+    derive = "Default",
+    doc = "An Environment is a place that components are promoted to. RBAC grants the verb `promote` on it to those who may move pins there.",
+    shortname = "env",
+    category = "bowline",
+    validation = Rule::new("self.metadata.name.size() <= 63").message("an environment's name has at most 63 characters, for it is the value of a label"),
+    printcolumn(name = "Production", type_ = "boolean", json_path = ".spec.isProduction"),
+    printcolumn(name = "Data Plane", type_ = "string", json_path = ".spec.dataPlaneRef.name"),
+    printcolumn(name = "Namespace", type_ = "string", json_path = ".spec.namespace", description = "Where resources without a namespace go"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvironmentSpec {
+    /// The DataPlane that the environment runs on.
+    pub data_plane_ref: NameRef,
+    /// Whether mistakes here hurt: actions ask for more confirmation.
+    #[serde(default)]
+    pub is_production: bool,
+    /// Whether every action here needs a reason; where absent, isProduction decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub require_reason: Option<bool>,
+    /// The namespace of the data plane for resources that name none.
+    #[schemars(
+        length(min = 1, max = 63),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+    )]
+    pub namespace: String,
+}
+
+impl EnvironmentSpec {
+    /// Tells whether every action here needs a reason.
+    pub fn requires_reason(&self) -> bool {
+        self.require_reason.unwrap_or(self.is_production)
+    }
+}
+
+/// A cluster that environments run on.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "openchoreo.dev",
+    version = "v1alpha1",
+    kind = "DataPlane",
+    namespaced,
+    derive = "PartialEq",
+    derive = "Default",
+    doc = "A DataPlane is a cluster that environments run on: exactly one of inCluster, context and embedded says how it is reached.",
+    shortname = "dp",
+    category = "bowline",
+    printcolumn(
+        name = "Context",
+        type_ = "string",
+        json_path = ".spec.context.name",
+        description = "The kubeconfig context, where that is how it is reached"
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "[has(self.inCluster), has(self.context), has(self.embedded)].exists_one(given, given)",
+    "message": "a data plane has exactly one of inCluster, context and embedded"
+}]))]
+pub struct DataPlaneSpec {
+    /// The cluster that holds this object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_cluster: Option<InCluster>,
+    /// A context of the kubeconfig.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<NameRef>,
+    /// A store in bowline itself, where no pods run and a simulator moves their status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embedded: Option<Embedded>,
+}
+
+/// Says that the data plane is the cluster that holds the object. It has no fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct InCluster {}
+
+/// Says that the data plane is a store in bowline itself. It has no fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Embedded {}
+
+/// How a data plane is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach<'a> {
+    /// Through the client that reads this object.
+    InCluster,
+    /// Through a context of the kubeconfig.
+    Context(&'a str),
+    /// In this process.
+    Embedded,
+}
+
+impl DataPlaneSpec {
+    /// Returns how the data plane is reached, where exactly one way is given.
+    pub fn reach(&self) -> Option<Reach<'_>> {
+        match (&self.in_cluster, &self.context, &self.embedded) {
+            (Some(_), None, None) => Some(Reach::InCluster),
+            (None, Some(context), None) => Some(Reach::Context(&context.name)),
+            (None, None, Some(_)) => Some(Reach::Embedded),
+            _ => None,
+        }
+    }
+}
+
+/// The order of environments, one per namespace.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "openchoreo.dev",
+    version = "v1alpha1",
+    kind = "DeploymentPipeline",
+    namespaced,
+    derive = "PartialEq",
+    derive = "Default",
+    doc = "A DeploymentPipeline gives the order of the environments of its namespace: a graph without cycles, in which a promotion goes along one edge. There is one per namespace.",
+    shortname = "deppipe",
+    category = "bowline",
+    printcolumn(
+        name = "First",
+        type_ = "string",
+        json_path = ".spec.promotionPaths[0].sourceEnvironmentRef.name",
+        description = "The source of the first path"
+    ),
+    printcolumn(
+        name = "Retention",
+        type_ = "boolean",
+        json_path = ".spec.retention.enabled",
+        description = "Whether old releases are collected automatically"
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "!has(self.promotionPaths) || self.promotionPaths.all(p, p.targetEnvironmentRefs.all(t, !self.promotionPaths.exists(q, q.sourceEnvironmentRef.name == t.name && q.targetEnvironmentRefs.exists(u, u.name == p.sourceEnvironmentRef.name))))",
+    "message": "a pipeline has no cycles: two environments promote to each other"
+}]))]
+pub struct DeploymentPipelineSpec {
+    /// The edges of the graph, by source. The first environments are those that nothing promotes to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "atomic"))]
+    pub promotion_paths: Vec<PromotionPath>,
+    /// What garbage collection keeps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<Retention>,
+}
+
+/// Where releases of one environment may go.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "!self.targetEnvironmentRefs.exists(t, t.name == self.sourceEnvironmentRef.name)",
+    "message": "an environment does not promote to itself"
+}]))]
+pub struct PromotionPath {
+    /// The environment that is promoted from.
+    pub source_environment_ref: EnvironmentRef,
+    /// The environments that are promoted to.
+    #[schemars(
+        length(min = 1, max = 32),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
+    )]
+    pub target_environment_refs: Vec<EnvironmentRef>,
+}
+
+/// A reference to an Environment of the same namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvironmentRef {
+    /// The name of the Environment.
+    #[schemars(length(min = 1, max = 63))]
+    pub name: String,
+}
+
+/// What garbage collection keeps, and whether it runs by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Retention {
+    /// Whether old releases and snapshots are collected after each new Release.
+    #[serde(default)]
+    pub enabled: bool,
+    /// How many of the newest releases of a component stay; where absent, the number of environments
+    /// plus two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub keep_releases: Option<i32>,
+    /// How many of the newest snapshots of a pin stay.
+    #[serde(default = "three")]
+    #[schemars(range(min = 1))]
+    pub keep_snapshots: i32,
+    /// How old a release must be before it can go, such as `30d` or `12h`.
+    #[serde(default = "thirty_days")]
+    pub min_age: Interval,
+}
+
+fn three() -> i32 {
+    3
+}
+
+fn thirty_days() -> Interval {
+    Interval::from("30d")
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            keep_releases: None,
+            keep_snapshots: three(),
+            min_age: thirty_days(),
+        }
+    }
+}
+
+/// A pipeline whose paths lead in a circle.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error(
+    "the promotion paths lead in a circle through {}; remove one of the paths between them",
+    .environments.join(", ")
+)]
+pub struct PipelineCycle {
+    /// The environments that cannot be put in order.
+    pub environments: Vec<String>,
+}
+
+impl DeploymentPipelineSpec {
+    /// Tells whether `from` promotes to `to` along one edge.
+    pub fn is_path(&self, from: &str, to: &str) -> bool {
+        self.edges()
+            .any(|(source, target)| source == from && target == to)
+    }
+
+    /// Returns the environments that nothing promotes to, in the order in which they are written.
+    pub fn first_environments(&self) -> Vec<&str> {
+        let targets: BTreeSet<&str> = self.edges().map(|(_, target)| target).collect();
+        self.named()
+            .into_iter()
+            .filter(|name| !targets.contains(name))
+            .collect()
+    }
+
+    /// Returns every environment after those that promote to it; those that could stand in either order
+    /// stand as they are written.
+    pub fn order(&self) -> Result<Vec<&str>, PipelineCycle> {
+        let mut waiting_for: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (source, target) in self.edges() {
+            waiting_for.entry(target).or_default().insert(source);
+        }
+        let mut rest: VecDeque<&str> = self.named().into();
+        let mut order: Vec<&str> = Vec::with_capacity(rest.len());
+        while !rest.is_empty() {
+            let next = rest.iter().position(|name| {
+                waiting_for
+                    .get(name)
+                    .is_none_or(|sources| sources.iter().all(|source| order.contains(source)))
+            });
+            match next.and_then(|index| rest.remove(index)) {
+                Some(name) => order.push(name),
+                None => {
+                    return Err(PipelineCycle {
+                        environments: rest.into_iter().map(str::to_owned).collect(),
+                    });
+                }
+            }
+        }
+        Ok(order)
+    }
+
+    fn edges(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.promotion_paths.iter().flat_map(|path| {
+            path.target_environment_refs.iter().map(|target| {
+                (
+                    path.source_environment_ref.name.as_str(),
+                    target.name.as_str(),
+                )
+            })
+        })
+    }
+
+    fn named(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        for (source, target) in self.edges() {
+            for name in [source, target] {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pipeline(edges: &[(&str, &[&str])]) -> DeploymentPipelineSpec {
+        let reference = |name: &&str| EnvironmentRef {
+            name: (*name).into(),
+        };
+        DeploymentPipelineSpec {
+            promotion_paths: edges
+                .iter()
+                .map(|(source, targets)| PromotionPath {
+                    source_environment_ref: reference(source),
+                    target_environment_refs: targets.iter().map(reference).collect(),
+                })
+                .collect(),
+            retention: None,
+        }
+    }
+
+    #[test]
+    fn environments_stand_after_what_promotes_to_them() {
+        for (edges, first, order) in [
+            (&[][..], &[][..], &[][..]),
+            (
+                &[("dev", &["staging"][..]), ("staging", &["prod"][..])],
+                &["dev"],
+                &["dev", "staging", "prod"],
+            ),
+            (
+                &[("staging", &["prod"][..]), ("dev", &["staging"][..])],
+                &["dev"],
+                &["dev", "staging", "prod"],
+            ),
+            (
+                &[
+                    ("dev", &["eu", "us"][..]),
+                    ("eu", &["prod"]),
+                    ("us", &["prod"]),
+                    ("qa", &["us"]),
+                ],
+                &["dev", "qa"],
+                &["dev", "eu", "qa", "us", "prod"],
+            ),
+        ] {
+            let spec = pipeline(edges);
+            assert_eq!(spec.first_environments(), first);
+            assert_eq!(spec.order().unwrap(), order);
+        }
+    }
+
+    #[test]
+    fn a_circle_is_named() {
+        let spec = pipeline(&[("dev", &["a"]), ("a", &["b"]), ("b", &["c"]), ("c", &["a"])]);
+        let error = spec.order().unwrap_err();
+        assert_eq!(error.environments, ["a", "b", "c"]);
+        assert!(error.to_string().contains("a, b, c"));
+    }
+
+    #[test]
+    fn a_path_is_one_edge() {
+        let spec = pipeline(&[("dev", &["staging"]), ("staging", &["prod"])]);
+        for (from, to, expected) in [
+            ("dev", "staging", true),
+            ("staging", "prod", true),
+            ("dev", "prod", false),
+            ("staging", "dev", false),
+            ("dev", "dev", false),
+        ] {
+            assert_eq!(spec.is_path(from, to), expected, "{from} -> {to}");
+        }
+    }
+
+    #[test]
+    fn a_reason_is_required_where_production_says_so() {
+        for (is_production, require_reason, expected) in [
+            (false, None, false),
+            (true, None, true),
+            (true, Some(false), false),
+            (false, Some(true), true),
+        ] {
+            let spec = EnvironmentSpec {
+                is_production,
+                require_reason,
+                ..Default::default()
+            };
+            assert_eq!(spec.requires_reason(), expected);
+        }
+    }
+
+    #[test]
+    fn exactly_one_way_reaches_a_data_plane() {
+        let context = DataPlaneSpec {
+            context: Some(NameRef::new("eu")),
+            ..Default::default()
+        };
+        let both = DataPlaneSpec {
+            embedded: Some(Embedded {}),
+            ..context.clone()
+        };
+        let embedded: DataPlaneSpec =
+            serde_json::from_value(serde_json::json!({"embedded": {}})).unwrap();
+        assert_eq!(context.reach(), Some(Reach::Context("eu")));
+        assert_eq!(embedded.reach(), Some(Reach::Embedded));
+        assert_eq!(both.reach(), None);
+        assert_eq!(DataPlaneSpec::default().reach(), None);
+    }
+}

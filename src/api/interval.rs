@@ -1,0 +1,149 @@
+//! Durations as people write them in YAML: `5m`, `1h30m`, `30d`, `0`.
+//!
+//! The text is kept as it was written, so that reading and writing an object changes nothing; it is
+//! understood only when asked.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+/// A duration: Go's units and `d` for days; `0`, as a number or a text, is none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Interval(pub IntOrString);
+
+/// A text that is no duration.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{0:?} is not a duration; write for example 30s, 5m, 1h30m or 30d, or 0 for none")]
+pub struct NotADuration(String);
+
+impl From<&str> for Interval {
+    fn from(text: &str) -> Self {
+        Self(IntOrString::String(text.to_owned()))
+    }
+}
+
+impl Interval {
+    /// Returns the duration; zero means none.
+    pub fn duration(&self) -> Result<Duration, NotADuration> {
+        match &self.0 {
+            IntOrString::Int(0) => Ok(Duration::ZERO),
+            IntOrString::Int(number) => Err(NotADuration(number.to_string())),
+            IntOrString::String(text) => parse(text).ok_or_else(|| NotADuration(text.clone())),
+        }
+    }
+}
+
+fn parse(text: &str) -> Option<Duration> {
+    if text == "0" {
+        return Some(Duration::ZERO);
+    }
+    if text.is_empty() {
+        return None;
+    }
+    let mut total = Duration::ZERO;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(rest.len());
+        let (number, tail) = rest.split_at_checked(digits)?;
+        let end = tail
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at_checked(end)?;
+        let seconds = match unit {
+            "ns" => 1e-9,
+            "us" | "\u{b5}s" | "\u{3bc}s" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3_600.0,
+            "d" => 86_400.0,
+            _ => return None,
+        };
+        let whole = number.starts_with(|c: char| c.is_ascii_digit())
+            && number.ends_with(|c: char| c.is_ascii_digit());
+        if !whole {
+            return None;
+        }
+        let amount: f64 = number.parse().ok()?;
+        total = total.checked_add(Duration::try_from_secs_f64(amount * seconds).ok()?)?;
+        rest = tail;
+    }
+    Some(total)
+}
+
+impl JsonSchema for Interval {
+    fn schema_name() -> Cow<'static, str> {
+        "Interval".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        // The bounds speak of numbers only, the pattern of texts only.
+        json_schema!({
+            "x-kubernetes-int-or-string": true,
+            "minimum": 0,
+            "maximum": 0,
+            "maxLength": 64,
+            "pattern": "^(0|([0-9]+([.][0-9]+)?(ns|us|\u{b5}s|\u{3bc}s|ms|s|m|h|d))+)$"
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn durations_are_read_as_people_write_them() {
+        for (text, seconds) in [
+            ("0", Some(0.0)),
+            ("0s", Some(0.0)),
+            ("10s", Some(10.0)),
+            ("5m", Some(300.0)),
+            ("1h30m", Some(5400.0)),
+            ("1.5h", Some(5400.0)),
+            ("250ms", Some(0.25)),
+            ("30d", Some(2_592_000.0)),
+            ("1d12h", Some(129_600.0)),
+            ("", None),
+            ("5", None),
+            ("m", None),
+            ("5 m", None),
+            ("-5m", None),
+            ("5.m", None),
+            (".5m", None),
+            ("1.2.3s", None),
+            ("5y", None),
+            ("99999999999999999999d", None),
+        ] {
+            let found = Interval::from(text).duration().ok();
+            assert_eq!(found.map(|d| d.as_secs_f64()), seconds, "{text:?}");
+        }
+        let zero: Interval = serde_json::from_str("0").unwrap();
+        assert_eq!(zero.duration(), Ok(Duration::ZERO));
+        let five: Interval = serde_json::from_str("5").unwrap();
+        assert!(five.duration().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in ".{0,40}") {
+            let _ = Interval::from(text.as_str()).duration();
+        }
+
+        #[test]
+        fn what_the_schema_admits_is_read(text in "([0-9]{1,4}([.][0-9]{1,3})?(ns|us|ms|s|m|h|d)){1,4}") {
+            prop_assert!(Interval::from(text.as_str()).duration().is_ok());
+        }
+    }
+}

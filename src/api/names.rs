@@ -1,0 +1,282 @@
+//! Names of objects and values of labels: always valid, and cut with a hash where they would be too long.
+
+use super::digest;
+
+/// The longest DNS label, and the longest value of a label.
+pub const DNS_LABEL: usize = 63;
+/// The longest name of most objects.
+pub const DNS_SUBDOMAIN: usize = 253;
+
+const HASH: usize = 10;
+
+/// Returns the name of the pin, and of the RenderedRelease, of a component in an environment.
+pub fn pin(component: &str, environment: &str) -> String {
+    subdomain(&format!("{component}-{environment}"))
+}
+
+/// Returns the name of the snapshot of a component in an environment with this content.
+pub fn snapshot(component: &str, environment: &str, content_hash: &str) -> String {
+    with_suffix(&pin(component, environment), &short(content_hash))
+}
+
+/// Returns the name of the release of a component with a version.
+pub fn release(component: &str, version: &str) -> String {
+    subdomain(&format!("{component}-{version}"))
+}
+
+/// Returns the name of the release of a component without a version, by its content.
+pub fn release_by_content(component: &str, content_hash: &str) -> String {
+    with_suffix(component, &short(content_hash))
+}
+
+/// Returns the name of the AuditEntry of a pin's generation.
+pub fn audit_entry(pin: &str, uid: &str, generation: i64) -> String {
+    let uid: String = uid.chars().take(8).collect();
+    with_suffix(pin, &format!("{uid}-{generation}"))
+}
+
+/// Returns the name of the n-th AuditEntry about the releases of a component.
+pub fn release_audit_entry(component: &str, number: i64) -> String {
+    with_suffix(component, &format!("releases-{number}"))
+}
+
+/// Makes a DNS subdomain, the form of most names: what cannot be in one becomes `-`.
+pub fn subdomain(text: &str) -> String {
+    let parts: Vec<String> = text
+        .split('.')
+        .map(|part| hyphenated(part).trim_matches('-').to_owned())
+        .filter(|part| !part.is_empty())
+        .collect();
+    cut(&or_hash(parts.join("."), text), text, DNS_SUBDOMAIN)
+}
+
+/// Makes a DNS label, the form of names of namespaces and services.
+pub fn label(text: &str) -> String {
+    let name = hyphenated(text).replace('.', "-");
+    cut(
+        &or_hash(name.trim_matches('-').to_owned(), text),
+        text,
+        DNS_LABEL,
+    )
+}
+
+/// Tells whether a text can be the value of a label as it is.
+pub fn is_label_value(text: &str) -> bool {
+    let ends = |byte: Option<u8>| byte.is_none_or(|byte| byte.is_ascii_alphanumeric());
+    text.len() <= DNS_LABEL
+        && ends(text.bytes().next())
+        && ends(text.bytes().last())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+}
+
+/// Makes the value of a label: a text that fits is kept, any other carries a hash of it, so that two
+/// texts never share a value.
+pub fn label_value(text: &str) -> String {
+    if is_label_value(text) {
+        return text.to_owned();
+    }
+    let clean: String = text
+        .chars()
+        .map(|c| match c {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' => c,
+            _ => '-',
+        })
+        .collect();
+    let kept = truncate(&clean, DNS_LABEL - HASH - 1);
+    let kept = kept.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    joined(kept, &short(&digest::of_bytes(text.as_bytes())))
+}
+
+/// Joins a prefix to a suffix that must stay whole, cutting the prefix with a hash where that is too long.
+fn with_suffix(prefix: &str, suffix: &str) -> String {
+    let prefix = subdomain(prefix);
+    let room = DNS_SUBDOMAIN.saturating_sub(suffix.len() + 1);
+    let name = joined(&cut(&prefix, &prefix, room), suffix);
+    subdomain(&name)
+}
+
+fn cut(name: &str, original: &str, limit: usize) -> String {
+    if name.len() <= limit {
+        return name.to_owned();
+    }
+    let kept = truncate(name, limit.saturating_sub(HASH + 1));
+    let kept = kept.trim_end_matches(['-', '.']);
+    joined(kept, &short(&digest::of_bytes(original.as_bytes())))
+}
+
+fn joined(prefix: &str, suffix: &str) -> String {
+    if prefix.is_empty() {
+        suffix.to_owned()
+    } else {
+        format!("{prefix}-{suffix}")
+    }
+}
+
+/// A name must not be empty: what has no usable character is named by its hash.
+fn or_hash(name: String, original: &str) -> String {
+    if name.is_empty() {
+        short(&digest::of_bytes(original.as_bytes()))
+    } else {
+        name
+    }
+}
+
+fn hyphenated(text: &str) -> String {
+    text.chars()
+        .map(|c| match c.to_ascii_lowercase() {
+            c @ ('a'..='z' | '0'..='9' | '.') => c,
+            _ => '-',
+        })
+        .collect()
+}
+
+fn short(hash: &str) -> String {
+    truncate(hash, HASH).to_owned()
+}
+
+/// Cuts text of single-byte characters; other text is cut before the character that would not fit.
+fn truncate(text: &str, limit: usize) -> &str {
+    let mut end = limit.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const CONTENT: &str = "0123456789abcdef0123456789abcdef";
+
+    #[test]
+    fn names_of_ordinary_length_read_as_they_should() {
+        for (name, expected) in [
+            (
+                pin("checkout-service", "production"),
+                "checkout-service-production",
+            ),
+            (release("checkout", "v1.2.3"), "checkout-v1.2.3"),
+            (
+                release("checkout", "1.2.3+build.5"),
+                "checkout-1.2.3-build.5",
+            ),
+            (release("checkout", "1.0_RC1"), "checkout-1.0-rc1"),
+            (release("checkout", "v1..2-"), "checkout-v1.2"),
+            (
+                release_by_content("checkout", CONTENT),
+                "checkout-0123456789",
+            ),
+            (
+                snapshot("checkout", "staging", CONTENT),
+                "checkout-staging-0123456789",
+            ),
+            (
+                audit_entry(
+                    "checkout-staging",
+                    "6f9619ff-8b86-d011-b42d-00c04fc964ff",
+                    12,
+                ),
+                "checkout-staging-6f9619ff-12",
+            ),
+            (release_audit_entry("checkout", 3), "checkout-releases-3"),
+            (label("My.Service"), "my-service"),
+            (label_value("v1.2.3"), "v1.2.3"),
+            (label_value(""), ""),
+        ] {
+            assert_eq!(name, expected);
+        }
+    }
+
+    #[test]
+    fn long_names_are_cut_and_stay_apart() {
+        let long = "a".repeat(300);
+        let other = format!("{long}b");
+        for (one, two, length) in [
+            (subdomain(&long), subdomain(&other), DNS_SUBDOMAIN),
+            (label(&long), label(&other), DNS_LABEL),
+            (label_value(&long), label_value(&other), DNS_LABEL),
+            (
+                snapshot(&long, "production", CONTENT),
+                snapshot(&other, "production", CONTENT),
+                DNS_SUBDOMAIN,
+            ),
+        ] {
+            assert_eq!((one.len(), two.len()), (length, length));
+            assert_ne!(one, two);
+        }
+        assert!(audit_entry(&long, "6f9619ff-8b86", 7).ends_with("-6f9619ff-7"));
+        assert!(snapshot(&long, "production", CONTENT).ends_with("-0123456789"));
+    }
+
+    #[test]
+    fn only_what_fits_is_a_label_value() {
+        for (text, fits) in [
+            ("", true),
+            ("v1.2.3", true),
+            ("A_b-c.9", true),
+            ("1.2.3+5", false),
+            ("-a", false),
+            ("a.", false),
+            ("é", false),
+            (&"a".repeat(63), true),
+            (&"a".repeat(64), false),
+        ] {
+            assert_eq!(is_label_value(text), fits, "{text:?}");
+        }
+    }
+
+    fn is_dns_label(text: &str) -> bool {
+        let ends = |byte: Option<u8>| {
+            byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        };
+        ends(text.bytes().next())
+            && ends(text.bytes().last())
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+    }
+
+    fn is_subdomain(text: &str) -> bool {
+        text.len() <= DNS_SUBDOMAIN && text.split('.').all(is_dns_label)
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_is_valid(a in ".{0,300}", b in "[-a-zA-Z0-9.+_]{0,300}", n in 1i64..) {
+            for name in [
+                pin(&a, &b),
+                release(&b, &a),
+                release_by_content(&a, CONTENT),
+                snapshot(&a, &b, CONTENT),
+                audit_entry(&b, "6f9619ff-8b86", n),
+                release_audit_entry(&a, n),
+                subdomain(&b),
+            ] {
+                prop_assert!(is_subdomain(&name), "{:?}", name);
+            }
+            for name in [label(&a), label(&b)] {
+                prop_assert!(is_dns_label(&name) && name.len() <= DNS_LABEL, "{:?}", name);
+            }
+            for value in [label_value(&a), label_value(&b)] {
+                prop_assert!(is_label_value(&value), "{:?}", value);
+            }
+        }
+
+        #[test]
+        fn what_is_valid_is_kept(text in "[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?") {
+            prop_assert_eq!(subdomain(&text), text.clone());
+            prop_assert_eq!(label(&text), text.clone());
+            prop_assert_eq!(label_value(&text), text);
+        }
+
+        #[test]
+        fn two_texts_never_share_a_label_value(a in ".{0,80}", b in ".{0,80}") {
+            prop_assume!(a != b);
+            prop_assert_ne!(label_value(&a), label_value(&b));
+        }
+    }
+}

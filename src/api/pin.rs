@@ -1,0 +1,385 @@
+//! ReleasePin: which Release of a component runs in an environment, and who holds it there.
+//!
+//! What an engine writes about a move stands in annotations, not in the spec: the spec is what people
+//! and git declare, and its generation counts moves and nothing else.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::Timestamp;
+use kube::{CustomResource, ResourceExt};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::annotation::{self, UnreadableAnnotation};
+use super::audit::{Action, ReleaseIdentity};
+use super::labels;
+use super::reference::NameRef;
+use super::schema;
+
+/// How many outcomes a pin remembers.
+pub const MAX_OUTCOMES: usize = 50;
+
+/// Which release of a component an environment runs.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "openchoreo.dev",
+    version = "v1alpha1",
+    kind = "ReleasePin",
+    namespaced,
+    status = "ReleasePinStatus",
+    derive = "PartialEq",
+    derive = "Default",
+    doc = "A ReleasePin says which Release of a component runs in an environment, and who holds it there. Its name is {component}-{environment}.",
+    shortname = "pin",
+    category = "bowline",
+    selectable = ".spec.component",
+    selectable = ".spec.environment",
+    selectable = ".spec.releaseRef.name",
+    validation = Rule::new("self.metadata.name == self.spec.component + '-' + self.spec.environment").message("a pin's name is {component}-{environment}"),
+    printcolumn(name = "Component", type_ = "string", json_path = ".spec.component"),
+    printcolumn(name = "Environment", type_ = "string", json_path = ".spec.environment"),
+    printcolumn(name = "Release", type_ = "string", json_path = ".spec.releaseRef.name", description = "The release that is wanted"),
+    printcolumn(name = "Applied", type_ = "string", json_path = ".status.appliedRelease", description = "The release that was applied last"),
+    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
+    printcolumn(name = "Held By", type_ = "string", json_path = ".spec.holds[0].owner", description = "Who placed the first hold"),
+    printcolumn(name = "Changed By", type_ = "string", json_path = ".metadata.annotations['bowline\\.dev/changed-by']", priority = 1),
+    printcolumn(name = "Snapshot", type_ = "string", json_path = ".status.snapshot", priority = 1),
+    printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].message", priority = 1),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ReleasePinSpec {
+    /// The component that is pinned. It never changes.
+    #[schemars(
+        length(min = 1, max = 63),
+        extend("x-kubernetes-validations" = [{
+            "rule": "self == oldSelf",
+            "message": "a pin's component never changes; make another pin"
+        }])
+    )]
+    pub component: String,
+    /// The environment that it is pinned in. It never changes.
+    #[schemars(
+        length(min = 1, max = 63),
+        extend("x-kubernetes-validations" = [{
+            "rule": "self == oldSelf",
+            "message": "a pin's environment never changes; make another pin"
+        }])
+    )]
+    pub environment: String,
+    /// The Release that runs there, unless a hold fixes another.
+    pub release_ref: NameRef,
+    /// Who keeps the pin from being moved. A hold past its end stops nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 64),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["id"])
+    )]
+    pub holds: Vec<Hold>,
+}
+
+/// Keeps a pin from being moved by promotion, deployment and automation; rollback goes through.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Hold {
+    /// Identifies the hold on its pin.
+    #[schemars(length(min = 1, max = 63))]
+    pub id: String,
+    /// Who holds.
+    #[schemars(length(min = 1, max = 253))]
+    pub owner: String,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 4096))]
+    pub reason: Option<String>,
+    /// Since when.
+    #[schemars(schema_with = "schema::moment")]
+    pub since: Time,
+    /// Until when; without an end where it is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::moment")]
+    pub until: Option<Time>,
+    /// The Release that the hold fixes, whatever releaseRef says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub release: Option<String>,
+}
+
+impl Hold {
+    /// Tells whether the hold stops anything at `now`.
+    pub fn is_active(&self, now: Timestamp) -> bool {
+        self.until.as_ref().is_none_or(|until| now < until.0)
+    }
+}
+
+/// What the controller knows of a pin.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReleasePinStatus {
+    /// The Release that was applied last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied_release: Option<String>,
+    /// The ComponentEnvSnapshot that it was rendered from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
+    /// The generation that this status was computed from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// What became of each move: the newest 50, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 50),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["generation"])
+    )]
+    pub outcomes: Vec<Outcome>,
+    /// The latest observations, one per type: Resolved, Rendered, Applied, Ready.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::conditions")]
+    pub conditions: Vec<Condition>,
+}
+
+/// What became of one move of a pin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Outcome {
+    /// The pin's generation of that move.
+    pub generation: i64,
+    /// The Release that ran.
+    pub release: String,
+    /// Since when it was wanted.
+    #[schemars(schema_with = "schema::moment")]
+    pub since: Time,
+    /// When another one replaced it; absent while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::moment")]
+    pub until: Option<Time>,
+    /// Whether it is healthy, or was when it was replaced; absent while that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub healthy: Option<bool>,
+    /// Why it is healthy or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+impl ReleasePinStatus {
+    /// Writes down an outcome in place of the one of the same generation, and forgets the oldest beyond
+    /// [`MAX_OUTCOMES`].
+    pub fn record(&mut self, outcome: Outcome) {
+        self.outcomes
+            .retain(|known| known.generation != outcome.generation);
+        self.outcomes.push(outcome);
+        self.outcomes.sort_by_key(|known| known.generation);
+        let surplus = self.outcomes.len().saturating_sub(MAX_OUTCOMES);
+        self.outcomes.drain(..surplus);
+    }
+}
+
+impl ReleasePinSpec {
+    /// Returns the holds that stop something at `now`.
+    pub fn active_holds(&self, now: Timestamp) -> impl Iterator<Item = &Hold> {
+        self.holds.iter().filter(move |hold| hold.is_active(now))
+    }
+
+    /// Returns the name of the Release that counts at `now`: that of the newest active hold that fixes
+    /// one, else releaseRef.
+    pub fn effective_release(&self, now: Timestamp) -> &str {
+        self.active_holds(now)
+            .filter_map(|hold| Some((hold.since.0, &hold.id, hold.release.as_deref()?)))
+            .max()
+            .map_or(self.release_ref.name.as_str(), |(_, _, release)| release)
+    }
+
+    /// Returns every Release that the pin names, in releaseRef or in a hold, whether active or not.
+    pub fn named_releases(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.release_ref.name.as_str())
+            .chain(self.holds.iter().filter_map(|hold| hold.release.as_deref()))
+    }
+}
+
+/// What changed a pin's spec; the value of the annotation `bowline.dev/operation`, written with the change.
+///
+/// It holds everything that the AuditEntry of the change needs, so that whoever finds the entry missing
+/// can write it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Operation {
+    /// Identifies the operation; the same after a retry.
+    pub id: String,
+    /// The generation that the change gives the pin. Another generation is not of this operation.
+    pub generation: i64,
+    /// What is done.
+    pub action: Action,
+    /// When.
+    pub at: Time,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The effective Release before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<ReleaseIdentity>,
+    /// The effective Release after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<ReleaseIdentity>,
+    /// The hash of what changes in the environment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rendered_hash: Option<String>,
+    /// The revision that a rollback restores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored_from: Option<i64>,
+}
+
+impl Operation {
+    /// Returns the value of the annotation.
+    pub fn to_annotation(&self) -> String {
+        serde_json::to_string(self).expect("BUG: an operation is JSON")
+    }
+}
+
+impl ReleasePin {
+    /// Reads the operation of the pin's present generation; an older one is none, for an edit by kubectl
+    /// does not inherit it.
+    pub fn operation(&self) -> Result<Option<Operation>, UnreadableAnnotation> {
+        let written: Option<Operation> = annotation::read(self, labels::OPERATION, "ReleasePin")?;
+        Ok(written.filter(|operation| Some(operation.generation) == self.metadata.generation))
+    }
+
+    /// Returns who changed the spec last, by the API server's word.
+    pub fn changed_by(&self) -> Option<&str> {
+        self.annotations()
+            .get(labels::CHANGED_BY)
+            .map(String::as_str)
+    }
+
+    /// Returns the hash of the newest AuditEntry when the pin last moved.
+    pub fn audit_head(&self) -> Option<&str> {
+        self.annotations()
+            .get(labels::AUDIT_HEAD)
+            .map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn hold(id: &str, since: i64, until: Option<i64>, release: Option<&str>) -> Hold {
+        Hold {
+            id: id.into(),
+            owner: "ana".into(),
+            reason: None,
+            since: Time(at(since)),
+            until: until.map(|end| Time(at(end))),
+            release: release.map(Into::into),
+        }
+    }
+
+    #[test]
+    fn the_newest_active_hold_that_fixes_a_release_wins() {
+        for (holds, expected) in [
+            (vec![], "wanted"),
+            (vec![hold("a", 1, None, None)], "wanted"),
+            (vec![hold("a", 1, None, Some("old"))], "old"),
+            (vec![hold("a", 1, Some(100), Some("old"))], "wanted"),
+            (vec![hold("a", 1, Some(101), Some("old"))], "old"),
+            (
+                vec![
+                    hold("a", 5, None, Some("newer")),
+                    hold("b", 1, None, Some("old")),
+                ],
+                "newer",
+            ),
+            (
+                vec![
+                    hold("a", 5, None, None),
+                    hold("b", 1, None, Some("old")),
+                    hold("c", 9, Some(10), Some("past")),
+                ],
+                "old",
+            ),
+            (
+                vec![
+                    hold("b", 5, None, Some("of-b")),
+                    hold("a", 5, None, Some("of-a")),
+                ],
+                "of-b",
+            ),
+        ] {
+            let spec = ReleasePinSpec {
+                release_ref: NameRef::new("wanted"),
+                holds,
+                ..Default::default()
+            };
+            assert_eq!(spec.effective_release(at(100)), expected, "{spec:?}");
+        }
+    }
+
+    #[test]
+    fn a_pin_names_the_releases_of_expired_holds_too() {
+        let spec = ReleasePinSpec {
+            release_ref: NameRef::new("wanted"),
+            holds: vec![
+                hold("a", 1, Some(2), Some("past")),
+                hold("b", 1, None, None),
+            ],
+            ..Default::default()
+        };
+        assert_eq!(
+            spec.named_releases().collect::<Vec<_>>(),
+            ["wanted", "past"]
+        );
+    }
+
+    #[test]
+    fn outcomes_are_bounded_and_one_per_generation() {
+        let mut status = ReleasePinStatus::default();
+        let outcome = |generation, healthy| Outcome {
+            generation,
+            release: "r".into(),
+            since: Time(at(generation)),
+            until: None,
+            healthy,
+            why: None,
+        };
+        for generation in 1..=60 {
+            status.record(outcome(generation, None));
+        }
+        status.record(outcome(60, Some(true)));
+        assert_eq!(status.outcomes.len(), MAX_OUTCOMES);
+        assert_eq!(status.outcomes.first().unwrap().generation, 11);
+        let last = status.outcomes.last().unwrap();
+        assert_eq!((last.generation, last.healthy), (60, Some(true)));
+    }
+
+    #[test]
+    fn an_operation_of_another_generation_is_none() {
+        let operation = Operation {
+            id: "op-1".into(),
+            generation: 7,
+            action: Action::Promote,
+            at: Time(at(1)),
+            reason: Some("ship".into()),
+            from: None,
+            to: Some(ReleaseIdentity::named("checkout-2")),
+            rendered_hash: None,
+            restored_from: None,
+        };
+        let mut pin = ReleasePin::default();
+        assert_eq!(pin.operation().unwrap(), None);
+        pin.annotations_mut()
+            .insert(labels::OPERATION.into(), operation.to_annotation());
+        for (generation, expected) in [
+            (Some(7), Some(operation.clone())),
+            (Some(8), None),
+            (None, None),
+        ] {
+            pin.metadata.generation = generation;
+            assert_eq!(pin.operation().unwrap(), expected);
+        }
+        pin.annotations_mut()
+            .insert(labels::OPERATION.into(), "{".into());
+        assert!(pin.operation().is_err());
+    }
+}

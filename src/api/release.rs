@@ -1,0 +1,408 @@
+//! Release: the lockfile of a component, which never changes.
+//!
+//! Reading a reference, plain or compressed, is `resolve`'s work; here is only its shape.
+
+use std::str::FromStr;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{CustomResource, ResourceExt};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use super::annotation::{self, UnreadableAnnotation};
+use super::labels;
+use super::schema::Object;
+
+/// Everything that one version of a component is made of.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "openchoreo.dev",
+    version = "v1alpha1",
+    kind = "Release",
+    namespaced,
+    derive = "PartialEq",
+    derive = "Default",
+    doc = "A Release is the lockfile of a component: everything that one version of it is made of, by git reference or embedded. Its spec never changes.",
+    shortname = "rel",
+    category = "bowline",
+    selectable = ".spec.component.name",
+    printcolumn(
+        name = "Component",
+        type_ = "string",
+        json_path = ".spec.component.name"
+    ),
+    printcolumn(
+        name = "Version",
+        type_ = "string",
+        json_path = ".metadata.annotations['bowline\\.dev/version']",
+        description = "The version as it was given"
+    ),
+    printcolumn(
+        name = "Image",
+        type_ = "string",
+        json_path = ".spec.workload.spec.image"
+    ),
+    printcolumn(
+        name = "Pinned",
+        type_ = "string",
+        json_path = ".metadata.labels['bowline\\.dev/pinned']",
+        description = "Whether a pin names it, or is about to"
+    ),
+    printcolumn(
+        name = "Type",
+        type_ = "string",
+        json_path = ".spec.componentTypeDefinition.name",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Size",
+        type_ = "string",
+        json_path = ".metadata.annotations['bowline\\.dev/size']",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Hash",
+        type_ = "string",
+        json_path = ".metadata.annotations['bowline\\.dev/content-hash']",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {
+        "rule": "!has(self.component.content) || has(self.component.content.compressed) || (has(self.component.content.kind) && self.component.content.kind == 'Component')",
+        "message": "component.content is a Component"
+    },
+    {
+        "rule": "!has(self.componentTypeDefinition.content) || has(self.componentTypeDefinition.content.compressed) || (has(self.componentTypeDefinition.content.kind) && self.componentTypeDefinition.content.kind == 'ComponentTypeDefinition')",
+        "message": "componentTypeDefinition.content is a ComponentTypeDefinition"
+    },
+    {
+        "rule": "!has(self.addons) || self.addons.all(a, !has(a.content) || has(a.content.compressed) || (has(a.content.kind) && a.content.kind == 'Addon'))",
+        "message": "the content of each addon is an Addon"
+    }
+]))]
+pub struct ReleaseSpec {
+    /// The Component.
+    pub component: Reference,
+    /// The ComponentTypeDefinition of the component.
+    pub component_type_definition: Reference,
+    /// The Addon of each addon instance of the component.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 64),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name", "instanceId"])
+    )]
+    pub addons: Vec<AddonReference>,
+    /// The Workload, always embedded, for it holds what the build produced.
+    #[schemars(schema_with = "workload_schema")]
+    pub workload: Object,
+}
+
+fn workload_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "required": ["apiVersion", "kind"],
+        "properties": {
+            "apiVersion": {"type": "string", "minLength": 1},
+            "kind": {"type": "string", "enum": ["Workload"]}
+        },
+        "x-kubernetes-map-type": "atomic",
+        "x-kubernetes-preserve-unknown-fields": true
+    })
+}
+
+/// A definition, by git reference or embedded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "has(self.gitRef) != has(self.content)",
+    "message": "a reference has exactly one of gitRef and content"
+}]))]
+pub struct Reference {
+    /// The name of the definition.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// Where the definition is in git.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_ref: Option<GitRef>,
+    /// The definition itself: a whole object, or `compressed` with its gzip in base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Content>,
+}
+
+/// The definition of one addon instance, by git reference or embedded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "has(self.gitRef) != has(self.content)",
+    "message": "a reference has exactly one of gitRef and content"
+}]))]
+pub struct AddonReference {
+    /// The name of the Addon.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// The instance of the component that uses it.
+    #[schemars(length(min = 1, max = 63))]
+    pub instance_id: String,
+    /// Where the definition is in git.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_ref: Option<GitRef>,
+    /// The definition itself: a whole object, or `compressed` with its gzip in base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Content>,
+}
+
+/// A file at a commit of a repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GitRef {
+    /// The address of the repository.
+    #[schemars(length(min = 1, max = 2048))]
+    pub repository: String,
+    /// The full id of the commit: 40 or 64 lowercase hex digits.
+    #[schemars(
+        length(max = 64),
+        extend("x-kubernetes-validations" = [{
+            "rule": "self.matches('^([0-9a-f]{40}|[0-9a-f]{64})$')",
+            "message": "revision is the full id of a commit, 40 or 64 lowercase hex digits; for a short one, a branch or a tag, `git rev-parse REVISION` prints it"
+        }])
+    )]
+    pub revision: String,
+    /// The path of the file in the repository.
+    #[schemars(length(min = 1, max = 4096))]
+    pub path: String,
+}
+
+/// An embedded definition: a whole object, or `{compressed: BASE64}`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Content(pub Object);
+
+impl Content {
+    /// The one field of compressed content.
+    pub const COMPRESSED: &str = "compressed";
+
+    /// Makes compressed content of a base64 text.
+    pub fn from_compressed(base64: impl Into<String>) -> Self {
+        let mut fields = Object::new();
+        fields.insert(Self::COMPRESSED.to_owned(), base64.into().into());
+        Self(fields)
+    }
+
+    /// Returns the base64 text of compressed content.
+    pub fn compressed(&self) -> Option<&str> {
+        self.0.get(Self::COMPRESSED)?.as_str()
+    }
+
+    /// Returns the object where it is embedded as it is.
+    pub fn whole(&self) -> Option<&Object> {
+        self.compressed().is_none().then_some(&self.0)
+    }
+}
+
+impl JsonSchema for Content {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Content".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "properties": {
+                "apiVersion": {"type": "string", "minLength": 1},
+                "kind": {"type": "string", "minLength": 1},
+                "metadata": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                "compressed": {
+                    "description": "The gzip of the object's JSON or YAML, in base64.",
+                    "type": "string",
+                    "minLength": 1,
+                    "pattern": "^[A-Za-z0-9+/]+={0,2}$"
+                }
+            },
+            // A rule does not see unknown fields; the number of properties counts them.
+            "anyOf": [
+                {"not": {"required": ["compressed"]}},
+                {"maxProperties": 1}
+            ],
+            "x-kubernetes-map-type": "atomic",
+            "x-kubernetes-preserve-unknown-fields": true,
+            "x-kubernetes-validations": [{
+                "rule": "has(self.compressed) ? !has(self.apiVersion) && !has(self.kind) && !has(self.metadata) && !has(self.spec) : has(self.apiVersion) && has(self.kind)",
+                "message": "content is a whole object with apiVersion and kind, or compressed alone"
+            }]
+        })
+    }
+}
+
+/// What a person thinks of a Release; the value of the annotation `bowline.dev/mark`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Mark {
+    /// Bad or good.
+    pub verdict: Verdict,
+    /// Who said so.
+    pub by: String,
+    /// When.
+    pub at: Time,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// Whether a Release may be promoted and rolled back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Verdict {
+    /// Refused as a promotion source and as a rollback target.
+    Bad,
+    /// No longer bad.
+    Good,
+}
+
+/// Announces that a pin is about to name a Release; the value of the annotation `bowline.dev/claimed-at`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Claim {
+    /// When the claim was placed or renewed.
+    pub at: Time,
+    /// The operation that placed it.
+    pub operation: String,
+}
+
+impl Release {
+    /// Reads the mark of the release.
+    pub fn mark(&self) -> Result<Option<Mark>, UnreadableAnnotation> {
+        annotation::read(self, labels::MARK, "Release")
+    }
+
+    /// Reads the claim on the release.
+    pub fn claim(&self) -> Result<Option<Claim>, UnreadableAnnotation> {
+        annotation::read(self, labels::CLAIMED_AT, "Release")
+    }
+
+    /// Tells whether the release carries the label that protects it from deletion.
+    pub fn is_pinned(&self) -> bool {
+        self.labels().get(labels::PINNED).map(String::as_str) == Some(labels::PINNED_TRUE)
+    }
+}
+
+/// A full commit id: 40 or 64 lowercase hex digits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Revision(String);
+
+/// A text that is no full commit id.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error(
+    "revision {0:?} is not the full id of a commit (40 or 64 lowercase hex digits); `git rev-parse {0}` prints it"
+)]
+pub struct NotARevision(String);
+
+impl FromStr for Revision {
+    type Err = NotARevision;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let full = matches!(text.len(), 40 | 64)
+            && text
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        if full {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(NotARevision(text.to_owned()))
+        }
+    }
+}
+
+impl Revision {
+    /// Returns the id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl GitRef {
+    /// Returns the commit, where it is written in full.
+    pub fn commit(&self) -> Result<Revision, NotARevision> {
+        self.revision.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_full_lowercase_commit_ids_are_revisions() {
+        for (text, full) in [
+            ("a".repeat(40), true),
+            ("0123456789abcdef".repeat(4), true),
+            ("a1b2c3d4".into(), false),
+            ("A".repeat(40), false),
+            ("g".repeat(40), false),
+            ("a".repeat(41), false),
+            ("main".into(), false),
+            (String::new(), false),
+        ] {
+            assert_eq!(text.parse::<Revision>().is_ok(), full, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn content_is_whole_or_compressed() {
+        let whole: Content =
+            serde_json::from_value(json!({"apiVersion": "v1", "kind": "Addon"})).unwrap();
+        assert!(whole.compressed().is_none());
+        assert_eq!(whole.whole().unwrap()["kind"], "Addon");
+        let packed = Content::from_compressed("H4sI");
+        assert_eq!(packed.compressed(), Some("H4sI"));
+        assert!(packed.whole().is_none());
+        assert_eq!(
+            serde_json::to_value(packed).unwrap(),
+            json!({"compressed": "H4sI"})
+        );
+    }
+
+    #[test]
+    fn annotations_are_read_or_named() {
+        let mut release = Release::default();
+        release.metadata.name = Some("checkout-1".into());
+        assert_eq!(release.mark().unwrap(), None);
+        let annotations = release.annotations_mut();
+        annotations.insert(
+            labels::MARK.into(),
+            r#"{"verdict":"bad","by":"ana","at":"2026-01-02T03:04:05Z","note":"leaks"}"#.into(),
+        );
+        annotations.insert(labels::CLAIMED_AT.into(), "yesterday".into());
+        let mark = release.mark().unwrap().unwrap();
+        assert_eq!((mark.verdict, mark.by.as_str()), (Verdict::Bad, "ana"));
+        let error = release.claim().unwrap_err().to_string();
+        assert!(
+            error.contains("bowline.dev/claimed-at") && error.contains("checkout-1"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn only_the_value_true_protects() {
+        let mut release = Release::default();
+        assert!(!release.is_pinned());
+        for (value, pinned) in [("true", true), ("false", false), ("", false)] {
+            release
+                .labels_mut()
+                .insert(labels::PINNED.into(), value.into());
+            assert_eq!(release.is_pinned(), pinned);
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! RenderedRelease: the rendered resources of one component in one environment.
+//!
+//! Its kind is `Release` in the group core.choreo.dev; here and on screen it is never just "release".
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::interval::Interval;
+use super::schema::{self, Object};
+
+/// The resources of one component that a data plane is to have.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "core.choreo.dev",
+    version = "v1",
+    kind = "Release",
+    root = "RenderedRelease",
+    namespaced,
+    status = "RenderedReleaseStatus",
+    derive = "PartialEq",
+    derive = "Default",
+    doc = "A Release of core.choreo.dev, the rendered release, holds the resources of one component that the data plane of one environment is to have.",
+    shortname = "rr",
+    shortname = "renderedrelease",
+    shortname = "renderedreleases",
+    category = "bowline",
+    selectable = ".spec.owner.componentName",
+    selectable = ".spec.environmentName",
+    printcolumn(
+        name = "Component",
+        type_ = "string",
+        json_path = ".spec.owner.componentName"
+    ),
+    printcolumn(
+        name = "Environment",
+        type_ = "string",
+        json_path = ".spec.environmentName"
+    ),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].status"
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].reason"
+    ),
+    printcolumn(
+        name = "Project",
+        type_ = "string",
+        json_path = ".spec.owner.projectName",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Hash",
+        type_ = "string",
+        json_path = ".metadata.annotations['bowline\\.dev/rendered-hash']",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct RenderedReleaseSpec {
+    /// The component that the resources are of.
+    pub owner: RenderedOwner,
+    /// The environment that the resources are for.
+    #[schemars(length(min = 1, max = 63))]
+    pub environment_name: String,
+    /// The resources.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["id"]))]
+    pub resources: Vec<RenderedResource>,
+    /// How often still resources are looked at again: 5m where absent, 0 for never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Interval>,
+    /// How often moving resources are looked at again: 10s where absent, 0 for never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progressing_interval: Option<Interval>,
+}
+
+/// The component that rendered resources are of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RenderedOwner {
+    /// The project of the component.
+    #[schemars(length(min = 1, max = 63))]
+    pub project_name: String,
+    /// The name of the component.
+    #[schemars(length(min = 1, max = 63))]
+    pub component_name: String,
+}
+
+/// One resource for a data plane.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RenderedResource {
+    /// Identifies the resource within the rendered release.
+    #[schemars(length(min = 1, max = 512))]
+    pub id: String,
+    /// The whole object.
+    #[schemars(schema_with = "schema::kubernetes_object")]
+    pub object: Object,
+}
+
+/// What the controller knows of a rendered release.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RenderedReleaseStatus {
+    /// The generation that this status was computed from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Every resource that was applied and is not verified to be gone.
+    // Atomic and without a key: a resource whose kind changed is there twice until the old one is gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub resources: Vec<ResourceStatus>,
+    /// The latest observations, one per type.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::conditions")]
+    pub conditions: Vec<Condition>,
+}
+
+/// What the controller knows of one applied resource.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceStatus {
+    /// The id in the spec.
+    pub id: String,
+    /// The API group; empty for the core group.
+    #[serde(default)]
+    pub group: String,
+    /// The API version.
+    pub version: String,
+    /// The kind.
+    pub kind: String,
+    /// The name in the data plane.
+    pub name: String,
+    /// The namespace in the data plane; absent for what has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The status of the resource as the data plane has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub status: Option<Object>,
+    /// When that status was first seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::moment")]
+    pub last_observed_time: Option<Time>,
+    /// How the resource is, never older than the generation applied.
+    #[serde(default)]
+    pub health: Health,
+    /// Why it is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// How a resource is.
+// The order is that of concern: the worst of several is their maximum.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+pub enum Health {
+    /// It does what it should.
+    Healthy,
+    /// It was told to pause.
+    Suspended,
+    /// It is on its way.
+    Progressing,
+    /// Nothing is known of it.
+    #[default]
+    Unknown,
+    /// It fails.
+    Degraded,
+}
+
+impl RenderedReleaseStatus {
+    /// Returns the worst health of all resources; [`Health::Healthy`] where there are none.
+    pub fn health(&self) -> Health {
+        self.resources
+            .iter()
+            .map(|resource| resource.health)
+            .max()
+            .unwrap_or(Health::Healthy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_health_counts() {
+        use Health::*;
+        for (parts, expected) in [
+            (&[][..], Healthy),
+            (&[Healthy, Healthy], Healthy),
+            (&[Healthy, Suspended], Suspended),
+            (&[Suspended, Progressing], Progressing),
+            (&[Progressing, Unknown], Unknown),
+            (&[Degraded, Unknown, Healthy], Degraded),
+        ] {
+            let status = RenderedReleaseStatus {
+                resources: parts
+                    .iter()
+                    .map(|&health| ResourceStatus {
+                        health,
+                        ..Default::default()
+                    })
+                    .collect(),
+                ..Default::default()
+            };
+            assert_eq!(status.health(), expected, "{parts:?}");
+        }
+    }
+}

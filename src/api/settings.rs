@@ -1,0 +1,58 @@
+//! EnvSettings: what differs between environments, applied when a release is rendered and never part of it.
+
+use std::collections::BTreeMap;
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::reference::ComponentOwner;
+use super::schema::{self, Object};
+
+/// What one component has otherwise in one environment.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "openchoreo.dev",
+    version = "v1alpha1",
+    kind = "EnvSettings",
+    plural = "envsettings",
+    singular = "envsettings",
+    namespaced,
+    derive = "PartialEq",
+    derive = "Default",
+    doc = "EnvSettings say what one component has otherwise in one environment. They are applied when a release is rendered and are never part of it.",
+    category = "bowline",
+    selectable = ".spec.owner.componentName",
+    selectable = ".spec.environment",
+    printcolumn(
+        name = "Component",
+        type_ = "string",
+        json_path = ".spec.owner.componentName"
+    ),
+    printcolumn(
+        name = "Environment",
+        type_ = "string",
+        json_path = ".spec.environment"
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvSettingsSpec {
+    /// The component that the settings are for.
+    pub owner: ComponentOwner,
+    /// The environment that the settings are for.
+    #[schemars(length(min = 1, max = 63))]
+    pub environment: String,
+    /// Laid over the component's parameters: maps merge deeply, lists are replaced, null removes.
+    #[serde(default, skip_serializing_if = "Object::is_empty")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub overrides: Object,
+    /// Laid over the configuration of addon instances: addon name, then instance id, then parameters.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub addon_overrides: BTreeMap<String, BTreeMap<String, Object>>,
+}

@@ -1,0 +1,90 @@
+//! ComponentEnvSnapshot: the definitions that a pin was rendered from, resolved. Internal; only the pin's
+//! controller writes it.
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::reference::ComponentOwner;
+use super::release::Content;
+use super::schema::{self, Object};
+
+/// Complete copies of what one component is made of in one environment.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "openchoreo.dev",
+    version = "v1alpha1",
+    kind = "ComponentEnvSnapshot",
+    namespaced,
+    derive = "PartialEq",
+    derive = "Default",
+    doc = "A ComponentEnvSnapshot holds complete copies of the definitions that a pin was rendered from. The controller makes it; its name ends in the hash of its content. EnvSettings are not in it.",
+    shortname = "ces",
+    category = "bowline",
+    selectable = ".spec.owner.componentName",
+    selectable = ".spec.environment",
+    printcolumn(
+        name = "Component",
+        type_ = "string",
+        json_path = ".spec.owner.componentName"
+    ),
+    printcolumn(
+        name = "Environment",
+        type_ = "string",
+        json_path = ".spec.environment"
+    ),
+    printcolumn(
+        name = "Size",
+        type_ = "string",
+        json_path = ".metadata.annotations['bowline\\.dev/size']",
+        description = "Bytes of content"
+    ),
+    printcolumn(
+        name = "Hash",
+        type_ = "string",
+        json_path = ".metadata.annotations['bowline\\.dev/content-hash']",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ComponentEnvSnapshotSpec {
+    /// The component that was resolved.
+    pub owner: ComponentOwner,
+    /// The environment that it was resolved for.
+    #[schemars(length(min = 1, max = 63))]
+    pub environment: String,
+    /// The ComponentTypeDefinition.
+    pub component_type_definition: Content,
+    /// The Component.
+    pub component: Content,
+    /// The Addon of each addon instance.
+    // Two instances of one addon may come from two commits, so the instance stands beside the copy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 64),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name", "instanceId"])
+    )]
+    pub addons: Vec<AddonCopy>,
+    /// The Workload.
+    #[schemars(schema_with = "schema::kubernetes_object")]
+    pub workload: Object,
+}
+
+/// The resolved definition of one addon instance.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AddonCopy {
+    /// The name of the Addon.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// The instance of the component that uses it.
+    #[schemars(length(min = 1, max = 63))]
+    pub instance_id: String,
+    /// The Addon.
+    pub content: Content,
+}

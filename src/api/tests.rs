@@ -1,0 +1,179 @@
+//! deploy/ agrees with the types, and the types with what they are for.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// Rewrites deploy/crds instead of comparing.
+const BLESS: &str = "BOWLINE_BLESS";
+
+#[test]
+fn deploy_holds_the_crds_of_the_types() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/crds");
+    let mut expected = BTreeSet::new();
+    for crd in crds() {
+        let name = format!("{}.yaml", crd.metadata.name.as_deref().unwrap());
+        let text = format!(
+            "# Generated from the Rust types; BOWLINE_BLESS=1 cargo test --lib api writes it anew.\n{}",
+            crd_yaml(&crd)
+        );
+        let file = folder.join(&name);
+        if std::env::var_os(BLESS).is_some() {
+            std::fs::write(&file, &text).unwrap();
+        }
+        let stored = std::fs::read_to_string(&file).unwrap_or_default();
+        assert!(
+            stored == text,
+            "deploy/crds/{name} differs from the types; run with {BLESS}=1 to write it anew"
+        );
+        expected.insert(name);
+    }
+    let found: BTreeSet<String> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn every_kind_is_namespaced_described_and_in_the_category() {
+    let mut names = BTreeSet::new();
+    for crd in crds() {
+        let name = crd.metadata.name.clone().unwrap();
+        assert_eq!(crd.spec.scope, "Namespaced", "{name}");
+        assert_eq!(
+            crd.spec.names.categories.as_deref(),
+            Some(&[labels::CATEGORY.to_owned()][..])
+        );
+        for version in &crd.spec.versions {
+            let schema = version.schema.as_ref().unwrap();
+            let schema = serde_json::to_value(schema.open_api_v3_schema.as_ref().unwrap()).unwrap();
+            assert_eq!(schema["required"], json!(["spec"]), "{name}");
+            assert_described(&name, &schema);
+        }
+        assert!(names.insert(name));
+    }
+    assert_eq!(names.len(), 13);
+}
+
+fn assert_described(path: &str, schema: &Value) {
+    assert!(schema.get("nullable").is_none() || schema.get("type").is_none());
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let path = format!("{path}.{name}");
+        // Fields of foreign objects are described where they come from.
+        let foreign = ["apiVersion", "kind", "metadata", "spec"].contains(&name.as_str());
+        assert!(
+            foreign || property.get("description").is_some(),
+            "{path} has no description"
+        );
+        assert_described(&path, property);
+        assert_described(&format!("{path}[]"), &property["items"]);
+    }
+}
+
+#[test]
+fn all_crds_are_one_stream() {
+    let kinds: Vec<String> = documents(&crds_yaml())
+        .iter()
+        .map(|document| {
+            document["spec"]["names"]["kind"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
+    assert_eq!(kinds.len(), 13);
+    assert_eq!(kinds.iter().filter(|kind| *kind == "Release").count(), 2);
+}
+
+#[test]
+fn every_policy_fails_closed_and_is_bound() {
+    let documents = documents(policies());
+    let named = |kind: &str| -> BTreeSet<String> {
+        documents
+            .iter()
+            .filter(|document| document["kind"] == kind)
+            .map(|document| document["metadata"]["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    for kind in ["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"] {
+        let policies = named(kind);
+        assert!(!policies.is_empty());
+        let bound: BTreeSet<String> = documents
+            .iter()
+            .filter(|document| document["kind"] == format!("{kind}Binding"))
+            .map(|document| document["spec"]["policyName"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(policies, bound);
+    }
+    for document in &documents {
+        let name = &document["metadata"]["name"];
+        assert_eq!(
+            document["metadata"]["labels"][labels::PART_OF],
+            labels::PART_OF_BOWLINE,
+            "{name}"
+        );
+        match document["kind"].as_str().unwrap() {
+            "ValidatingAdmissionPolicyBinding" => {
+                assert_eq!(document["spec"]["validationActions"], json!(["Deny"]));
+            }
+            "MutatingAdmissionPolicyBinding" => {}
+            _ => assert_eq!(document["spec"]["failurePolicy"], "Fail", "{name}"),
+        }
+    }
+}
+
+#[test]
+fn roles_speak_of_kinds_that_exist() {
+    let ours: BTreeSet<(String, String)> = crds()
+        .into_iter()
+        .flat_map(|crd| {
+            let plural = crd.spec.names.plural;
+            let group = crd.spec.group;
+            ["", "/status", "/finalizers"]
+                .map(|suffix| (group.clone(), format!("{plural}{suffix}")))
+        })
+        .collect();
+    let roles = documents(rbac());
+    let promoters = roles
+        .iter()
+        .filter(|role| {
+            role["rules"].as_array().unwrap().iter().any(|rule| {
+                rule["verbs"] == json!([labels::PROMOTE_VERB])
+                    && rule["resources"] == json!(["environments"])
+            })
+        })
+        .count();
+    assert!(promoters >= 1);
+    for role in &roles {
+        for rule in role["rules"].as_array().unwrap() {
+            for group in strings(&rule["apiGroups"]) {
+                if !["openchoreo.dev", "core.choreo.dev", "bowline.dev"].contains(&group.as_str()) {
+                    continue;
+                }
+                for resource in strings(&rule["resources"]) {
+                    assert!(
+                        ours.contains(&(group.clone(), resource.clone())),
+                        "{}: {group} has no {resource}",
+                        role["metadata"]["name"]
+                    );
+                }
+            }
+        }
+    }
+}
+
+fn strings(list: &Value) -> Vec<String> {
+    serde_json::from_value(list.clone()).unwrap()
+}
+
+fn documents(yaml: &str) -> Vec<Value> {
+    serde_yaml::Deserializer::from_str(yaml)
+        .map(|document| Value::deserialize(document).unwrap())
+        .filter(|document| !document.is_null())
+        .collect()
+}

@@ -1,0 +1,158 @@
+//! The law of dependency as a test: what the modules of `lib.rs` may know of each other.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The layers of DESIGN.md, lowest first. A module may name those of lower
+/// layers and itself; modules of one layer do not know each other.
+const LAYERS: &[&[&str]] = &[
+    &["yaml", "text", "cel"],
+    &["api"],
+    &["embedded"],
+    &["connect"],
+    &["render", "resolve"],
+    &["engine"],
+    &["controllers"],
+    &["cli", "tui"],
+    &["main", "lib", "architecture"],
+];
+
+fn layer(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| layer.contains(&module))
+}
+
+/// Finds the modules that a source names by `crate::` or `bowline::`, groups included.
+fn named(source: &str) -> BTreeSet<String> {
+    let code: String = source
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    let mut found = BTreeSet::new();
+    for root in ["crate::", "bowline::"] {
+        for (at, _) in code.match_indices(root) {
+            let before = code[..at].chars().next_back();
+            if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
+                continue;
+            }
+            found.extend(heads(code[at + root.len()..].trim_start()));
+        }
+    }
+    found
+}
+
+/// Returns the first segments of a path, or of each path in a `{...}` group.
+fn heads(path: &str) -> Vec<String> {
+    let word = |text: &str| -> String {
+        text.chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect()
+    };
+    let Some(group) = path.strip_prefix('{') else {
+        return vec![word(path)];
+    };
+    let mut heads = Vec::new();
+    let mut depth = 0;
+    let mut at_start = true;
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => at_start = true,
+            c if at_start && !c.is_whitespace() => {
+                heads.push(word(&group[at..]));
+                at_start = false;
+            }
+            _ => {}
+        }
+    }
+    heads
+}
+
+fn sources(directory: &Path, into: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, into);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            into.push(path);
+        }
+    }
+}
+
+/// Says what is wrong with a source of a module, if anything.
+fn violations(module: &str, source: &str) -> Vec<String> {
+    let Some(own) = layer(module) else {
+        return vec![format!(
+            "{module} has no layer; give it one in src/architecture.rs"
+        )];
+    };
+    named(source)
+        .into_iter()
+        .filter(|other| other != module)
+        .filter_map(|other| match layer(&other) {
+            Some(theirs) if theirs < own => None,
+            Some(_) => Some(format!("{module} must not know {other}")),
+            // An item of lib.rs itself: there are none, and none shall come.
+            None => Some(format!(
+                "{module} names {other}, which is no module with a layer"
+            )),
+        })
+        .collect()
+}
+
+#[test]
+fn no_arrow_points_up() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    assert!(files.len() > 10, "the sources were not found");
+    let mut wrong = Vec::new();
+    for file in files {
+        let inside = file.strip_prefix(&root).unwrap();
+        let first = inside
+            .components()
+            .next()
+            .unwrap()
+            .as_os_str()
+            .to_str()
+            .unwrap();
+        let module = first.strip_suffix(".rs").unwrap_or(first);
+        if module == "architecture" {
+            continue;
+        }
+        let source = std::fs::read_to_string(&file).unwrap();
+        for violation in violations(module, &source) {
+            wrong.push(format!("{}: {violation}", inside.display()));
+        }
+    }
+    assert_eq!(wrong, [""; 0]);
+}
+
+#[test]
+fn arrows_are_seen_however_they_are_written() {
+    for (module, source, expected) in [
+        ("api", "use crate::text;", 0),
+        ("api", "use crate::api::labels;", 0),
+        ("api", "use crate::embedded::Embedded;", 1),
+        ("api", "use crate::{text, embedded::{self, x}, connect};", 2),
+        ("api", "use crate::{\n    text,\n    cli::error,\n};", 1),
+        ("api", "fn f() { crate::connect::connect() }", 1),
+        ("text", "use crate::yaml;", 1),
+        ("cli", "use crate::tui;", 1),
+        ("connect", "use crate::{embedded, api};", 0),
+        ("embedded", "pub(crate) fn f() {}", 0),
+        ("embedded", "// use crate::cli;", 0),
+        ("embedded", "let x = other_crate::cli::main();", 0),
+        ("main", "bowline::cli::main()", 0),
+        ("engine", "use bowline::controllers;", 1),
+        ("novel", "", 1),
+    ] {
+        assert_eq!(
+            violations(module, source).len(),
+            expected,
+            "{module}: {source}"
+        );
+    }
+}

@@ -1,1 +1,0 @@
-//! The one place that evaluates foreign expressions, under bounds.

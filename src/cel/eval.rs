@@ -1,0 +1,582 @@
+//! Walks the tree, paying for every step.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use super::functions;
+use super::meter::Meter;
+use super::tree::{Constant, Loop, LoopKind, Node, Operator};
+use super::value::{Key, Text, Val};
+use super::{AccessQuery, Binding, Bindings, Bound, CelError, Limits};
+
+/// How deep variables of policies may lead into each other, all nesting counted.
+const TOTAL_DEPTH: usize = 200;
+
+/// Evaluates a tree.
+pub(super) fn evaluate(
+    root: &Node,
+    limits: &Limits,
+    bindings: &Bindings<'_>,
+) -> Result<Value, CelError> {
+    let mut evaluation = Evaluation {
+        bindings,
+        meter: Meter::new(limits),
+        scope: Vec::new(),
+        variables: vec![None; bindings.variables.len()],
+        visible: bindings.variables.len(),
+        depth: 0,
+    };
+    let value = evaluation.node(root)?;
+    value.into_json(&mut evaluation.meter)
+}
+
+type Evaluated<'a> = Result<Val<'a>, CelError>;
+
+/// One evaluation: its budget and the names of the loops that it is in.
+pub(super) struct Evaluation<'a> {
+    pub(super) bindings: &'a Bindings<'a>,
+    pub(super) meter: Meter,
+    scope: Vec<(&'a str, Val<'a>)>,
+    variables: Vec<Option<Evaluated<'a>>>,
+    /// How many of the variables can be seen: one does not see itself and those after it.
+    visible: usize,
+    depth: usize,
+}
+
+impl<'a> Evaluation<'a> {
+    /// Evaluates a node. Its branches are functions of their own, so that this frame,
+    /// which is on the stack once per level, stays small.
+    pub(super) fn node(&mut self, node: &'a Node) -> Evaluated<'a> {
+        self.meter.step(1)?;
+        if self.depth >= TOTAL_DEPTH {
+            return Err(CelError::limit(Bound::Depth, TOTAL_DEPTH));
+        }
+        self.depth += 1;
+        let result = match node {
+            Node::Constant(constant) => self.constant(constant),
+            Node::Name(name) => self.name(name),
+            Node::Select {
+                of,
+                field,
+                optional,
+            } => self.select(of, field, *optional),
+            Node::Has { of, field } => self.has(of, field),
+            Node::Index { of, key, optional } => self.index(of, key, *optional),
+            Node::And(sides) => self.both(sides),
+            Node::Or(sides) => self.either(sides),
+            Node::Not(of) => self.not(of),
+            Node::Negate(of) => self.negate(of),
+            Node::Choose(parts) => self.choose(parts),
+            Node::Binary(operator, sides) => self.binary(*operator, sides),
+            Node::List(items) => self.list(items),
+            Node::Map(entries) => self.map(entries),
+            Node::Loop(looped) => self.looped(looped),
+            Node::Call(call) => functions::call(self, call),
+        };
+        self.depth -= 1;
+        result
+    }
+
+    fn constant(&mut self, constant: &'a Constant) -> Evaluated<'a> {
+        Ok(match constant {
+            Constant::Null => Val::Null,
+            Constant::Bool(is) => Val::Bool(*is),
+            Constant::Int(int) => Val::Int(*int),
+            Constant::Uint(uint) => Val::Uint(*uint),
+            Constant::Double(double) => Val::Double(*double),
+            Constant::Text(text) => Val::Text(Text::Borrowed(text)),
+            Constant::Bytes(bytes) => {
+                self.meter.make(bytes.len())?;
+                Val::Bytes(bytes.as_slice().into())
+            }
+            Constant::Type(name) => Val::Type(name),
+        })
+    }
+
+    fn name(&mut self, name: &'a str) -> Evaluated<'a> {
+        if let Some((_, value)) = self.scope.iter().rev().find(|(bound, _)| *bound == name) {
+            return Ok(value.clone());
+        }
+        match self.bindings.values.get(name) {
+            Some(Binding::Present(value, schema)) => return Ok(Val::json(value, *schema)),
+            Some(Binding::Optional(value)) => {
+                let value = value.map(|(value, schema)| Rc::new(Val::json(value, schema)));
+                return Ok(Val::Optional(value));
+            }
+            None => {}
+        }
+        match name {
+            "authorizer" if self.bindings.authorizer.is_some() => {
+                Ok(Val::Access(Rc::new(AccessQuery::default())))
+            }
+            "variables" => Ok(Val::Variables),
+            _ => Err(CelError::failed(format!("{name} is not defined"))),
+        }
+    }
+
+    fn select(&mut self, of: &'a Node, field: &'a str, optional: bool) -> Evaluated<'a> {
+        let of = self.node(of)?;
+        if let Val::Optional(inner) = &of {
+            let found = match inner {
+                Some(inner) => self.field(inner, field)?,
+                None => None,
+            };
+            return Ok(Val::Optional(found.map(Rc::new)));
+        }
+        let found = self.field(&of, field)?;
+        match found {
+            found if optional => Ok(Val::Optional(found.map(Rc::new))),
+            Some(value) => Ok(value),
+            None => Err(no_such_key(field)),
+        }
+    }
+
+    fn has(&mut self, of: &'a Node, field: &'a str) -> Evaluated<'a> {
+        let of = self.node(of)?;
+        let found = match &of {
+            Val::Optional(None) => None,
+            Val::Optional(Some(inner)) => self.field(inner, field)?,
+            of => self.field(of, field)?,
+        };
+        Ok(Val::Bool(found.is_some()))
+    }
+
+    fn field(&mut self, of: &Val<'a>, field: &'a str) -> Result<Option<Val<'a>>, CelError> {
+        match of {
+            Val::Json(Value::Object(_), _) | Val::Map(_) => Ok(of.field(field)),
+            Val::Variables => self.variable(field).map(Some),
+            Val::Access(query)
+                if field == "requestResource" && **query == AccessQuery::default() =>
+            {
+                let query = self.bindings.request_resource.clone();
+                Ok(query.map(|query| Val::Access(Rc::new(query))))
+            }
+            _ => Err(CelError::failed(format!(
+                "a {} has no field {field}",
+                of.type_name()
+            ))),
+        }
+    }
+
+    fn variable(&mut self, name: &str) -> Evaluated<'a> {
+        let bindings = self.bindings;
+        let known = bindings.variables.iter().take(self.visible);
+        let Some((at, (_, program))) = known.enumerate().rfind(|(_, (known, _))| *known == name)
+        else {
+            return Err(CelError::failed(format!("variables.{name} is not defined")));
+        };
+        if let Some(Some(result)) = self.variables.get(at) {
+            return result.clone();
+        }
+        let scope = std::mem::take(&mut self.scope);
+        let visible = std::mem::replace(&mut self.visible, at);
+        let result = self.node(&program.0.root);
+        self.scope = scope;
+        self.visible = visible;
+        if let Some(slot) = self.variables.get_mut(at) {
+            *slot = Some(result.clone());
+        }
+        result
+    }
+
+    fn index(&mut self, of: &'a Node, key: &'a Node, optional: bool) -> Evaluated<'a> {
+        let of = self.node(of)?;
+        let key = self.node(key)?;
+        if let Val::Optional(inner) = &of {
+            let found = match inner {
+                Some(inner) => lookup(inner, &key)?,
+                None => None,
+            };
+            return Ok(Val::Optional(found.map(Rc::new)));
+        }
+        match lookup(&of, &key)? {
+            found if optional => Ok(Val::Optional(found.map(Rc::new))),
+            Some(value) => Ok(value),
+            None if of.list_len().is_some() => Err(CelError::failed("index out of bounds")),
+            None => Err(no_such_key(&show_key(&key))),
+        }
+    }
+
+    fn truth(&mut self, node: &'a Node) -> Result<bool, CelError> {
+        match self.node(node)? {
+            Val::Bool(is) => Ok(is),
+            other => Err(CelError::failed(format!(
+                "a {} stands where true or false is needed",
+                other.type_name()
+            ))),
+        }
+    }
+
+    fn both(&mut self, [left, right]: &'a [Node; 2]) -> Evaluated<'a> {
+        self.decide(left, right, false)
+    }
+
+    fn either(&mut self, [left, right]: &'a [Node; 2]) -> Evaluated<'a> {
+        self.decide(left, right, true)
+    }
+
+    /// `&&` and `||`: a side that settles the matter outweighs a failure of the other.
+    fn decide(&mut self, left: &'a Node, right: &'a Node, settles: bool) -> Evaluated<'a> {
+        let left = match self.truth(left) {
+            Ok(is) if is == settles => return Ok(Val::Bool(settles)),
+            Err(limit) if limit.is_limit() => return Err(limit),
+            other => other,
+        };
+        match self.truth(right) {
+            Ok(is) if is == settles => Ok(Val::Bool(settles)),
+            Err(limit) if limit.is_limit() => Err(limit),
+            right => left.and(right).map(Val::Bool),
+        }
+    }
+
+    fn not(&mut self, of: &'a Node) -> Evaluated<'a> {
+        Ok(Val::Bool(!self.truth(of)?))
+    }
+
+    fn negate(&mut self, of: &'a Node) -> Evaluated<'a> {
+        match self.node(of)? {
+            Val::Int(int) => int.checked_neg().map(Val::Int).ok_or_else(overflow),
+            Val::Double(double) => Ok(Val::Double(-double)),
+            Val::Span(nanos) => nanos.checked_neg().map(Val::Span).ok_or_else(overflow),
+            other => Err(CelError::failed(format!(
+                "a {} cannot be negated",
+                other.type_name()
+            ))),
+        }
+    }
+
+    fn choose(&mut self, [when, then, or]: &'a [Node; 3]) -> Evaluated<'a> {
+        if self.truth(when)? {
+            self.node(then)
+        } else {
+            self.node(or)
+        }
+    }
+
+    fn binary(&mut self, operator: Operator, [left, right]: &'a [Node; 2]) -> Evaluated<'a> {
+        let left = self.node(left)?;
+        let right = self.node(right)?;
+        functions::operate(operator, left, right, &mut self.meter)
+    }
+
+    fn list(&mut self, nodes: &'a [(Node, bool)]) -> Evaluated<'a> {
+        self.meter
+            .make(std::mem::size_of::<Val<'_>>() * nodes.len())?;
+        let mut items = Vec::with_capacity(nodes.len());
+        for (node, optional) in nodes {
+            match self.node(node)? {
+                Val::Optional(value) if *optional => {
+                    items.extend(value.map(|value| (*value).clone()));
+                }
+                other if *optional => return Err(needs_optional(&other)),
+                value => items.push(value),
+            }
+        }
+        Ok(Val::list(items))
+    }
+
+    fn map(&mut self, nodes: &'a [(Node, Node, bool)]) -> Evaluated<'a> {
+        let mut map = BTreeMap::new();
+        for (key, value, optional) in nodes {
+            let key = self.node(key)?;
+            let value = match self.node(value)? {
+                Val::Optional(None) if *optional => continue,
+                Val::Optional(Some(value)) if *optional => (*value).clone(),
+                other if *optional => return Err(needs_optional(&other)),
+                value => value,
+            };
+            self.insert(&mut map, &key, value)?;
+        }
+        Ok(Val::Map(Rc::new(map)))
+    }
+
+    fn insert(
+        &mut self,
+        map: &mut BTreeMap<Key<'a>, Val<'a>>,
+        key: &Val<'a>,
+        value: Val<'a>,
+    ) -> Result<(), CelError> {
+        self.meter.make(2 * std::mem::size_of::<Val<'_>>())?;
+        let Some(key) = key.key() else {
+            return Err(CelError::failed(format!(
+                "a {} cannot be a key",
+                key.type_name()
+            )));
+        };
+        match map.insert(key, value) {
+            None => Ok(()),
+            Some(_) => Err(CelError::failed("a key stands twice in a map")),
+        }
+    }
+
+    fn looped(&mut self, looped: &'a Loop) -> Evaluated<'a> {
+        let range = self.node(&looped.range)?;
+        if let LoopKind::OptMap | LoopKind::OptFlatMap = looped.kind {
+            return self.opt_map(looped, range);
+        }
+        let pairs = looped.value_variable.is_some();
+        let Some(count) = range.list_len().or_else(|| range.map_len()) else {
+            return Err(CelError::failed(format!(
+                "a {} cannot be looped over",
+                range.type_name()
+            )));
+        };
+        self.meter.range(count)?;
+        let mut outcome = Outcome::new(looped.kind);
+        if range.list_len().is_some() {
+            for at in 0..count {
+                let Some(item) = range.item(at) else { break };
+                let index = pairs.then_some(Val::Int(at as i64));
+                if self.turn(looped, index, item, &mut outcome)? {
+                    break;
+                }
+            }
+        } else {
+            self.meter
+                .make(count * 2 * std::mem::size_of::<Val<'_>>())?;
+            for (key, value) in range.entries() {
+                let (key, value) = match pairs {
+                    true => (Some(Val::from(key)), value),
+                    false => (None, Val::from(key)),
+                };
+                if self.turn(looped, key, value, &mut outcome)? {
+                    break;
+                }
+            }
+        }
+        outcome.finish()
+    }
+
+    /// One turn of a loop; true when the rest cannot change the outcome.
+    fn turn(
+        &mut self,
+        looped: &'a Loop,
+        index: Option<Val<'a>>,
+        item: Val<'a>,
+        outcome: &mut Outcome<'a>,
+    ) -> Result<bool, CelError> {
+        let before = self.scope.len();
+        match (index.clone(), &looped.value_variable) {
+            (Some(index), Some(value)) => {
+                self.scope.push((&looped.variable, index));
+                self.scope.push((value, item.clone()));
+            }
+            _ => self.scope.push((&looped.variable, item.clone())),
+        }
+        let result = self.turn_inside(looped, index, item, outcome);
+        self.scope.truncate(before);
+        result
+    }
+
+    fn turn_inside(
+        &mut self,
+        looped: &'a Loop,
+        index: Option<Val<'a>>,
+        item: Val<'a>,
+        outcome: &mut Outcome<'a>,
+    ) -> Result<bool, CelError> {
+        if let Some(filter) = &looped.filter
+            && !self.truth(filter)?
+        {
+            return Ok(false);
+        }
+        match outcome {
+            Outcome::All { failure } => match self.truth(&looped.body) {
+                Ok(true) => {}
+                Ok(false) => {
+                    *outcome = Outcome::Settled(false);
+                    return Ok(true);
+                }
+                Err(error) if error.is_limit() => return Err(error),
+                Err(error) => *failure = failure.take().or(Some(error)),
+            },
+            Outcome::Exists { failure } => match self.truth(&looped.body) {
+                Ok(false) => {}
+                Ok(true) => {
+                    *outcome = Outcome::Settled(true);
+                    return Ok(true);
+                }
+                Err(error) if error.is_limit() => return Err(error),
+                Err(error) => *failure = failure.take().or(Some(error)),
+            },
+            Outcome::One { found } => {
+                if self.truth(&looped.body)? {
+                    *found += 1;
+                }
+            }
+            Outcome::List { items, keep } => {
+                self.meter.make(std::mem::size_of::<Val<'_>>())?;
+                match keep {
+                    true => {
+                        if self.truth(&looped.body)? {
+                            items.push(item);
+                        }
+                    }
+                    false => items.push(self.node(&looped.body)?),
+                }
+            }
+            Outcome::Map { entries, whole } => {
+                let made = self.node(&looped.body)?;
+                if *whole {
+                    for (key, value) in made.entries() {
+                        self.insert(entries, &Val::from(key), value)?;
+                    }
+                } else {
+                    let key = index.unwrap_or(Val::Null);
+                    self.insert(entries, &key, made)?;
+                }
+            }
+            Outcome::Settled(_) => return Ok(true),
+        }
+        Ok(false)
+    }
+
+    fn opt_map(&mut self, looped: &'a Loop, range: Val<'a>) -> Evaluated<'a> {
+        let Val::Optional(value) = range else {
+            return Err(needs_optional(&range));
+        };
+        let Some(value) = value else {
+            return Ok(Val::Optional(None));
+        };
+        self.scope.push((&looped.variable, (*value).clone()));
+        let result = self.node(&looped.body);
+        self.scope.pop();
+        let result = result?;
+        match (looped.kind, &result) {
+            (LoopKind::OptMap, _) => Ok(Val::some(result)),
+            (_, Val::Optional(_)) => Ok(result),
+            _ => Err(needs_optional(&result)),
+        }
+    }
+}
+
+/// What a loop has gathered so far.
+enum Outcome<'a> {
+    All {
+        failure: Option<CelError>,
+    },
+    Exists {
+        failure: Option<CelError>,
+    },
+    One {
+        found: usize,
+    },
+    /// `keep` the item where the body is true, else gather what the body makes.
+    List {
+        items: Vec<Val<'a>>,
+        keep: bool,
+    },
+    /// The body makes `whole` entries, else the value of the current key.
+    Map {
+        entries: BTreeMap<Key<'a>, Val<'a>>,
+        whole: bool,
+    },
+    Settled(bool),
+}
+
+impl<'a> Outcome<'a> {
+    fn new(kind: LoopKind) -> Self {
+        match kind {
+            LoopKind::All => Self::All { failure: None },
+            LoopKind::Exists => Self::Exists { failure: None },
+            LoopKind::ExistsOne => Self::One { found: 0 },
+            LoopKind::Filter => Self::List {
+                items: Vec::new(),
+                keep: true,
+            },
+            LoopKind::TransformMap => Self::Map {
+                entries: BTreeMap::new(),
+                whole: false,
+            },
+            LoopKind::TransformMapEntry => Self::Map {
+                entries: BTreeMap::new(),
+                whole: true,
+            },
+            LoopKind::Map | LoopKind::TransformList | LoopKind::OptMap | LoopKind::OptFlatMap => {
+                Self::List {
+                    items: Vec::new(),
+                    keep: false,
+                }
+            }
+        }
+    }
+
+    fn finish(self) -> Evaluated<'a> {
+        match self {
+            Self::All {
+                failure: Some(error),
+            }
+            | Self::Exists {
+                failure: Some(error),
+            } => Err(error),
+            Self::All { failure: None } => Ok(Val::Bool(true)),
+            Self::Exists { failure: None } => Ok(Val::Bool(false)),
+            Self::One { found } => Ok(Val::Bool(found == 1)),
+            Self::List { items, .. } => Ok(Val::list(items)),
+            Self::Map { entries, .. } => Ok(Val::Map(Rc::new(entries))),
+            Self::Settled(is) => Ok(Val::Bool(is)),
+        }
+    }
+}
+
+fn lookup<'a>(of: &Val<'a>, key: &Val<'a>) -> Result<Option<Val<'a>>, CelError> {
+    if of.list_len().is_some() {
+        let at = match key.key() {
+            Some(Key::Int(at)) => at,
+            _ => {
+                return Err(CelError::failed(format!(
+                    "a {} is no index of a list",
+                    key.type_name()
+                )));
+            }
+        };
+        return Ok(usize::try_from(at).ok().and_then(|at| of.item(at)));
+    }
+    if of.map_len().is_some() {
+        return match key.key() {
+            Some(key) => Ok(of.entry(&key)),
+            None => Err(CelError::failed(format!(
+                "a {} cannot be a key",
+                key.type_name()
+            ))),
+        };
+    }
+    Err(CelError::failed(format!(
+        "a {} has no parts",
+        of.type_name()
+    )))
+}
+
+fn no_such_key(key: &str) -> CelError {
+    CelError::failed(format!("no such key: {}", shown(key)))
+}
+
+fn show_key(key: &Val<'_>) -> String {
+    match key {
+        Val::Text(text) => (**text).to_owned(),
+        Val::Int(int) => int.to_string(),
+        Val::Bool(is) => is.to_string(),
+        other => other.type_name().to_owned(),
+    }
+}
+
+/// Shortens text for a message.
+fn shown(text: &str) -> String {
+    match text.char_indices().nth(60) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+fn overflow() -> CelError {
+    CelError::failed("the number does not fit")
+}
+
+fn needs_optional(value: &Val<'_>) -> CelError {
+    CelError::failed(format!(
+        "a {} stands where an optional is needed",
+        value.type_name()
+    ))
+}

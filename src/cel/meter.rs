@@ -1,0 +1,71 @@
+//! Counts what an evaluation does, and ends it.
+
+use std::time::Instant;
+
+use super::{Bound, CelError, Limits};
+
+/// Asking the clock costs more than a step; it is asked every so many steps.
+const CLOCK_EVERY: u64 = 1024;
+
+/// The budget of one evaluation.
+pub(super) struct Meter {
+    limits: Limits,
+    steps: u64,
+    memory: usize,
+    next_look: u64,
+    ends: Option<Instant>,
+}
+
+impl Meter {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self {
+            limits: *limits,
+            steps: 0,
+            memory: 0,
+            next_look: CLOCK_EVERY,
+            ends: Instant::now().checked_add(limits.deadline),
+        }
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Pays for work that is about to be done.
+    pub(super) fn step(&mut self, steps: u64) -> Result<(), CelError> {
+        self.steps = self.steps.saturating_add(steps);
+        if self.steps > self.limits.steps {
+            return Err(CelError::limit(Bound::Steps, self.limits.steps));
+        }
+        if self.steps >= self.next_look {
+            self.next_look = self.steps + CLOCK_EVERY;
+            if self.ends.is_some_and(|ends| Instant::now() > ends) {
+                let limit = self.limits.deadline.as_millis();
+                return Err(CelError::limit(Bound::Deadline, limit));
+            }
+        }
+        Ok(())
+    }
+
+    /// Pays for reading a text.
+    pub(super) fn scan(&mut self, bytes: usize) -> Result<(), CelError> {
+        self.step(1 + bytes as u64 / 32)
+    }
+
+    /// Pays for bytes that are about to be made.
+    pub(super) fn make(&mut self, bytes: usize) -> Result<(), CelError> {
+        self.memory = self.memory.saturating_add(bytes);
+        if self.memory > self.limits.memory {
+            return Err(CelError::limit(Bound::Memory, self.limits.memory));
+        }
+        self.step(1 + bytes as u64 / 128)
+    }
+
+    /// Checks how many items a loop would run over.
+    pub(super) fn range(&self, items: usize) -> Result<(), CelError> {
+        match items > self.limits.range {
+            true => Err(CelError::limit(Bound::Range, self.limits.range)),
+            false => Ok(()),
+        }
+    }
+}

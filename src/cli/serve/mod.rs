@@ -1,0 +1,310 @@
+//! `bowline serve`: the embedded API on a socket, for kubectl and other clients.
+//!
+//! HTTP/1.1 and, with prior knowledge, HTTP/2; no TLS. What is served and how it
+//! answers is the embedded service's business; here are the socket, its limits,
+//! who may ask, and a stop that ends watches cleanly.
+
+pub mod gate;
+#[cfg(test)]
+mod tests;
+
+use std::convert::Infallible;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use clap::Args;
+use futures::{FutureExt, StreamExt};
+use http::{HeaderValue, Request, Response, StatusCode, header};
+use http_body::Body as _;
+use http_body_util::{BodyExt, BodyStream, Full, LengthLimitError, Limited, StreamBody};
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulShutdown;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+
+use super::connect::{self, Environment, Options};
+use super::error::{Error, Exit};
+use crate::embedded::{Body, Embedded};
+use gate::{Gate, Refusal, Unsafe};
+
+/// The most that a request's body may have, as in a Kubernetes API server.
+const BODY_LIMIT: usize = 3 * 1024 * 1024;
+/// The most that a request's head may have.
+const HEAD_LIMIT: u16 = u16::MAX;
+/// How many connections are served at a time; more wait.
+const CONNECTIONS: usize = 1024;
+/// How long a client may take to send its request.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long requests under way may go on after a stop.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What `serve` can be told.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// The address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8001")]
+    listen: SocketAddr,
+    /// Serve only those who send the token in this file; needed beyond loopback
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+/// Serves until SIGINT or SIGTERM.
+pub async fn run(
+    arguments: &Arguments,
+    options: &Options,
+    environment: &Environment,
+    out: &mut impl Write,
+) -> Result<(), Error> {
+    if options.context.is_some() || options.kubeconfig.is_some() {
+        return Err(Error::new(
+            Exit::Usage,
+            "serve is for the embedded store, not for a cluster",
+        )
+        .with_hint("kubectl proxy does this for a cluster"));
+    }
+    if options.readonly {
+        return Err(Error::new(Exit::Usage, "serve cannot be read-only yet"));
+    }
+    let token = match &arguments.token_file {
+        Some(file) => Some(std::fs::read_to_string(file).map_err(|error| {
+            Error::new(
+                Exit::Usage,
+                format!("token file {}: {error}", file.display()),
+            )
+        })?),
+        None => None,
+    };
+    // Before the store is opened and the port taken: this needs neither.
+    Gate::new(arguments.listen, token.as_deref())?;
+    let (api, file) = connect::embedded(options, environment).await?;
+    let listener = TcpListener::bind(arguments.listen).await.map_err(|error| {
+        Error::new(
+            Exit::Failed,
+            format!("cannot listen on {}: {error}", arguments.listen),
+        )
+        .with_hint("--listen 127.0.0.1:0 takes a free port")
+    })?;
+    let address = listener.local_addr()?;
+    let gate = Gate::new(address, token.as_deref())?;
+    let stop = stop_signal()?;
+
+    writeln!(out, "listening on http://{address}")?;
+    out.flush()?;
+    let attempt = match &arguments.token_file {
+        None => format!(
+            "kubectl --kubeconfig=/dev/null --server=http://{address} get releasepins.openchoreo.dev -A"
+        ),
+        // kubectl sends no credentials without TLS.
+        Some(file) => format!(
+            "curl -H \"Authorization: Bearer $(cat {})\" http://{address}/version",
+            file.display()
+        ),
+    };
+    let mut messages = std::io::stderr();
+    let _ = writeln!(
+        messages,
+        "serving embedded store {}; try:\n  {attempt}",
+        file.display()
+    );
+    if !address.ip().to_canonical().is_loopback() {
+        let _ = writeln!(
+            messages,
+            "warning: tokens and data cross the network in the clear; put TLS in front of it"
+        );
+    }
+    serve(listener, api, gate, stop).await;
+    Ok(())
+}
+
+impl From<Unsafe> for Error {
+    fn from(error: Unsafe) -> Error {
+        let hint = match error {
+            Unsafe::NotLoopback(_) => "listen on 127.0.0.1, or give --token-file FILE",
+            Unsafe::EmptyToken | Unsafe::BadToken => "openssl rand -hex 32 > FILE makes a good one",
+        };
+        Error::new(Exit::Usage, error.to_string()).with_hint(hint)
+    }
+}
+
+#[cfg(unix)]
+fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+#[cfg(not(unix))]
+fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+    Ok(tokio::signal::ctrl_c().map(|_| ()))
+}
+
+/// Serves connections until `stop`, then lets what is under way end.
+pub async fn serve(
+    listener: TcpListener,
+    api: Embedded,
+    gate: Gate,
+    stop: impl Future<Output = ()>,
+) {
+    let gate = Arc::new(gate);
+    let seats = Arc::new(Semaphore::new(CONNECTIONS));
+    let connections = GracefulShutdown::new();
+    let (stopping, stopped) = watch::channel(false);
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let accepted = async {
+            let seat = seats.clone().acquire_owned().await;
+            (listener.accept().await, seat)
+        };
+        let (stream, seat) = tokio::select! {
+            () = &mut stop => break,
+            (accepted, seat) = accepted => match accepted {
+                Ok((stream, _)) => (stream, seat),
+                Err(error) => {
+                    // Out of file descriptors, mostly: those who leave give them back.
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            },
+        };
+        let service = Answering {
+            api: api.clone(),
+            gate: gate.clone(),
+            stopped: stopped.clone(),
+        };
+        let watcher = connections.watcher();
+        tokio::spawn(async move {
+            let _seat = seat;
+            attend(stream, service, watcher).await;
+        });
+    }
+    drop(listener);
+    let _ = stopping.send(true);
+    let _ = tokio::time::timeout(GRACE, connections.shutdown()).await;
+}
+
+async fn attend(
+    stream: TcpStream,
+    service: Answering,
+    watcher: hyper_util::server::graceful::Watcher,
+) {
+    let _ = stream.set_nodelay(true);
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .max_headers(100)
+        .max_buf_size(HEAD_LIMIT.into());
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(250)
+        .max_header_list_size(HEAD_LIMIT.into())
+        .keep_alive_interval(PATIENCE);
+    let answer = hyper::service::service_fn(move |request| {
+        let service = service.clone();
+        async move { Ok::<_, Infallible>(service.answer(request).await) }
+    });
+    let connection = builder
+        .serve_connection(TokioIo::new(stream), answer)
+        .into_owned();
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(error, "a connection ended badly");
+    }
+}
+
+type Answer = Response<Body>;
+
+#[derive(Clone)]
+struct Answering {
+    api: Embedded,
+    gate: Arc<Gate>,
+    stopped: watch::Receiver<bool>,
+}
+
+impl Answering {
+    async fn answer(self, request: Request<Incoming>) -> Answer {
+        let (head, body) = request.into_parts();
+        if let Err(refusal) = self.gate.admit(&head) {
+            return refuse(refusal);
+        }
+        let body = match read(body).await {
+            Ok(body) => body,
+            Err(refusal) => return refuse(refusal),
+        };
+        let mut stopped = self.stopped.clone();
+        let response = self.api.call(Request::from_parts(head, body)).await;
+        response.map(|body| {
+            if body.size_hint().exact().is_some() {
+                return body.boxed_unsync();
+            }
+            // A watch would last for ever: it ends, as after a server's timeout.
+            let stopping = async move {
+                let _ = stopped.wait_for(|stopped| *stopped).await;
+            };
+            StreamBody::new(BodyStream::new(body).take_until(stopping.boxed())).boxed_unsync()
+        })
+    }
+}
+
+async fn read(body: Incoming) -> Result<Bytes, Refusal> {
+    let too_large = || Refusal {
+        code: StatusCode::PAYLOAD_TOO_LARGE,
+        reason: "RequestEntityTooLarge",
+        message: format!("Request entity too large: limit is {BODY_LIMIT}"),
+    };
+    if body.size_hint().lower() > BODY_LIMIT as u64 {
+        return Err(too_large());
+    }
+    match tokio::time::timeout(PATIENCE, Limited::new(body, BODY_LIMIT).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(error)) => Err(Refusal {
+            code: StatusCode::BAD_REQUEST,
+            reason: "BadRequest",
+            message: format!("the body cannot be read: {error}"),
+        }),
+        Err(_elapsed) => Err(Refusal {
+            code: StatusCode::REQUEST_TIMEOUT,
+            reason: "Timeout",
+            message: format!("the body was not sent within {PATIENCE:?}"),
+        }),
+    }
+}
+
+fn refuse(refusal: Refusal) -> Answer {
+    let status = Status {
+        status: Some("Failure".to_owned()),
+        code: Some(refusal.code.as_u16().into()),
+        reason: Some(refusal.reason.to_owned()),
+        message: Some(refusal.message),
+        ..Status::default()
+    };
+    let body = serde_json::to_vec(&status).unwrap_or_default();
+    let mut response = Response::new(
+        Full::from(body)
+            .map_err(|never| match never {})
+            .boxed_unsync(),
+    );
+    *response.status_mut() = refusal.code;
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    response
+}

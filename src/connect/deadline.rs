@@ -1,0 +1,158 @@
+//! A deadline on every request, so that no caller waits for a server that has gone.
+//!
+//! The head of the answer has one deadline, its body another. A watch, a followed
+//! log and an upgraded connection have no end to wait for: their bodies last as
+//! long as the server lets them, and whoever reads them decides what is too quiet.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response, header};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use kube::client::Body;
+use tokio::time::{Instant, Sleep};
+use tower::{BoxError, Service};
+
+/// How long a request may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlines {
+    /// Until the head of the answer is there, retries of a read included.
+    pub answer: Duration,
+    /// Until the whole body has been read, counted from the head.
+    pub body: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Deadlines {
+            answer: Duration::from_secs(30),
+            body: Duration::from_secs(120),
+        }
+    }
+}
+
+/// No answer in time. A write may or may not have happened.
+#[derive(Debug, thiserror::Error)]
+#[error("{request}: no {part} within {}", humane(*.after))]
+pub struct DeadlineExceeded {
+    request: String,
+    part: &'static str,
+    after: Duration,
+}
+
+fn humane(duration: Duration) -> String {
+    format!("{duration:?}")
+}
+
+/// A service whose answers come in time or not at all.
+#[derive(Clone)]
+pub(super) struct Deadline<S> {
+    pub(super) deadlines: Deadlines,
+    pub(super) inner: S,
+}
+
+impl<S, B> Service<Request<Body>> for Deadline<S>
+where
+    S: Service<Request<Body>, Response = Response<B>, Error = BoxError>,
+    S::Future: Send + 'static,
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Timed<B>>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let Deadlines { answer, body } = self.deadlines;
+        let name = format!("{} {}", request.method(), request.uri().path());
+        let endless = is_endless(&request);
+        let response = self.inner.call(request);
+        Box::pin(async move {
+            let exceeded = |part, after| DeadlineExceeded {
+                request: name,
+                part,
+                after,
+            };
+            match tokio::time::timeout(answer, response).await {
+                Ok(Ok(response)) => {
+                    let limit = (!endless).then(|| Limit {
+                        sleep: Box::pin(tokio::time::sleep_until(Instant::now() + body)),
+                        error: Some(exceeded("end of the answer", body)),
+                    });
+                    Ok(response.map(|body| Timed {
+                        inner: Box::pin(body),
+                        limit,
+                    }))
+                }
+                Ok(Err(error)) => Err(error),
+                Err(_elapsed) => Err(exceeded("answer", answer).into()),
+            }
+        })
+    }
+}
+
+/// Says whether the body of the answer has no end of its own.
+fn is_endless(request: &Request<Body>) -> bool {
+    let asks_for = |name: &str| {
+        request.uri().query().is_some_and(|query| {
+            query.split('&').any(|pair| {
+                pair.split_once('=').is_some_and(|(key, value)| {
+                    key == name && matches!(value, "1" | "t" | "T" | "true" | "True" | "TRUE")
+                })
+            })
+        })
+    };
+    request.headers().contains_key(header::UPGRADE) || asks_for("watch") || asks_for("follow")
+}
+
+struct Limit {
+    sleep: Pin<Box<Sleep>>,
+    error: Option<DeadlineExceeded>,
+}
+
+/// A body that fails when it is not read to its end in time.
+pub(super) struct Timed<B> {
+    inner: Pin<Box<B>>,
+    limit: Option<Limit>,
+}
+
+impl<B> HttpBody for Timed<B>
+where
+    B: HttpBody<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if let Poll::Ready(frame) = self.inner.as_mut().poll_frame(cx) {
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        if let Some(limit) = &mut self.limit
+            && limit.sleep.as_mut().poll(cx).is_ready()
+        {
+            let error = limit.error.take();
+            self.limit = None;
+            return Poll::Ready(error.map(|error| Err(error.into())));
+        }
+        Poll::Pending
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

@@ -1,0 +1,209 @@
+//! What can go wrong on the way to a target, and of which kind it is.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kube::client::AuthError;
+use kube::config::{InClusterError, KubeconfigError};
+
+use super::DeadlineExceeded;
+use crate::embedded::OpenError;
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// `--context` names nothing.
+    #[error("there is no context {name} in the kubeconfig")]
+    NoSuchContext {
+        /// The name asked for.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// There are contexts and none is current.
+    #[error("the kubeconfig has no current context")]
+    NoCurrentContext,
+    /// A kubeconfig cannot be read.
+    #[error("kubeconfig {}: {source}", file.display())]
+    Kubeconfig {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        source: Box<KubeconfigError>,
+    },
+    /// A context refers to something that is not there.
+    #[error("context {name}: {source}")]
+    Context {
+        /// The context.
+        name: String,
+        /// What is wrong with it.
+        source: Box<KubeconfigError>,
+    },
+    /// The pod's service account cannot be used.
+    #[error("the service account of this pod: {0}")]
+    Pod(#[source] Box<InClusterError>),
+    /// A credential plugin works only with a terminal.
+    #[error(
+        "context {context}: the credential plugin {command} wants the terminal (interactiveMode: Always)"
+    )]
+    PluginWantsTerminal {
+        /// The context.
+        context: String,
+        /// The plugin's command.
+        command: String,
+    },
+    /// A credential plugin does not come to an end.
+    #[error("context {context}: the credential plugin took longer than {after:?}")]
+    PluginTooSlow {
+        /// The context.
+        context: String,
+        /// How long it was waited for.
+        after: Duration,
+    },
+    /// Credentials or certificates are unusable.
+    #[error("context {context}: {}", explain(error))]
+    Client {
+        /// The context.
+        context: String,
+        /// What is wrong; not a `source`, for its own words can hold credentials.
+        error: Box<kube::Error>,
+    },
+    /// The work was given up while the program ends.
+    #[error("interrupted: {0}")]
+    Interrupted(String),
+    /// The machine does not say where data belongs.
+    #[error("this user has no data directory")]
+    NoDataDirectory,
+    /// The data directory cannot be made.
+    #[error("data directory {}: {source}", directory.display())]
+    DataDirectory {
+        /// The directory.
+        directory: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The embedded store does not open.
+    #[error("embedded store {}: {source}", file.display())]
+    Store {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        source: Box<OpenError>,
+    },
+}
+
+/// The kinds of failure that callers tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The command cannot mean anything here.
+    Usage,
+    /// Somebody else was first; what was read is stale.
+    Conflict,
+    /// The server or the guard does not let this user do it.
+    NotAllowed,
+    /// Nobody answered, or not in time.
+    Unreachable,
+    /// Everything else.
+    Other,
+}
+
+impl Error {
+    /// Says of which kind the error is.
+    pub fn failure(&self) -> Failure {
+        match self {
+            Error::NoSuchContext { .. }
+            | Error::NoCurrentContext
+            | Error::Kubeconfig { .. }
+            | Error::Context { .. }
+            | Error::NoDataDirectory => Failure::Usage,
+            Error::PluginWantsTerminal { .. } | Error::PluginTooSlow { .. } => Failure::NotAllowed,
+            Error::Client { error, .. } => failure(error),
+            Error::Pod(_)
+            | Error::Interrupted(_)
+            | Error::DataDirectory { .. }
+            | Error::Store { .. } => Failure::Other,
+        }
+    }
+
+    /// Says what the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::NoSuchContext { known, .. } if known.is_empty() => {
+                Some("the kubeconfig has no contexts; --embedded needs none".to_owned())
+            }
+            Error::NoSuchContext { known, .. } => Some(format!("there are: {}", known.join(", "))),
+            Error::NoCurrentContext => {
+                Some("name one with --context NAME, or use --embedded".to_owned())
+            }
+            Error::PluginWantsTerminal { command, .. } => Some(format!(
+                "set interactiveMode: IfAvailable for it and log in with {command} beforehand"
+            )),
+            Error::NoDataDirectory => Some("name the file with --embedded=FILE".to_owned()),
+            Error::Client { error, .. } if failure(error) == Failure::NotAllowed => {
+                Some("log in again outside bowline, then repeat".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Says of which kind the failure of a request is.
+pub fn failure(error: &kube::Error) -> Failure {
+    match error {
+        kube::Error::Api(status) => match status.code {
+            401 | 403 => Failure::NotAllowed,
+            409 => Failure::Conflict,
+            503 | 504 => Failure::Unreachable,
+            _ => Failure::Other,
+        },
+        kube::Error::Auth(_) => Failure::NotAllowed,
+        // Credentials are renewed inside the stack and fail as one of its services.
+        kube::Error::Service(source) if source.is::<AuthError>() => Failure::NotAllowed,
+        kube::Error::Service(source) if source.is::<DeadlineExceeded>() => Failure::Unreachable,
+        kube::Error::Service(_) | kube::Error::HyperError(_) => Failure::Unreachable,
+        kube::Error::ReadEvents(_) => Failure::Unreachable,
+        _ => Failure::Other,
+    }
+}
+
+/// Says what went wrong with a request, without what a credential plugin printed:
+/// the library quotes all of it, and it may be a token.
+pub fn explain(error: &kube::Error) -> String {
+    let credentials = match error {
+        kube::Error::Auth(error) => Some(error),
+        kube::Error::Service(source) => source.downcast_ref::<AuthError>(),
+        _ => None,
+    };
+    match (credentials, error) {
+        (Some(AuthError::AuthExecRun { out, .. }), _) => {
+            let said = String::from_utf8_lossy(&out.stderr);
+            format!(
+                "the credential plugin failed ({}): {}",
+                out.status,
+                said.trim()
+            )
+        }
+        (Some(AuthError::AuthExecParse(_)), _) => {
+            "the credential plugin printed something that is no ExecCredential".to_owned()
+        }
+        (Some(error), _) => with_causes(error),
+        (None, kube::Error::Api(status)) if !status.message.is_empty() => status.message.clone(),
+        // The library's own word for it ("ServiceError") says nothing to a person.
+        (None, kube::Error::Service(source)) => with_causes(source.as_ref()),
+        (None, error) => with_causes(error),
+    }
+}
+
+/// Joins an error and its causes, each said once.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let said = next.to_string();
+        if !message.contains(&said) {
+            message = format!("{message}: {said}");
+        }
+        cause = next.source();
+    }
+    message
+}

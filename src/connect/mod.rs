@@ -1,0 +1,398 @@
+//! Turns a target into a `kube::Client`. The only place that names a backend.
+//!
+//! Every client is built by [`guard`], whatever is behind it: the read-only guard
+//! outermost, then the deadline, then the retry of reads (never of writes), then
+//! the backend. Nothing here reads the process's environment: it comes in as
+//! [`Environment`].
+
+mod deadline;
+mod error;
+pub mod plugin;
+mod readonly;
+mod retry;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use tower::retry::Retry;
+use tower::{BoxError, Service, ServiceExt};
+
+use crate::embedded::Embedded;
+
+pub use deadline::{DeadlineExceeded, Deadlines};
+pub use error::{Error, Failure, explain, failure};
+pub use readonly::only_reads;
+
+/// Which file an embedded store is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreFile {
+    /// `bowline.db` in the user's data directory.
+    Default,
+    /// The file that the user named.
+    At(PathBuf),
+}
+
+/// What the flags of a command say about where to go and how.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// `--context`: a context of the kubeconfig.
+    pub context: Option<String>,
+    /// `--kubeconfig`: this file instead of the usual ones.
+    pub kubeconfig: Option<PathBuf>,
+    /// `--embedded[=FILE]`: the embedded store.
+    pub embedded: Option<StoreFile>,
+    /// `-n`: the namespace, instead of the context's.
+    pub namespace: Option<String>,
+    /// `--as`: the user to act as.
+    pub impersonate: Option<String>,
+    /// `--readonly`: nothing that could change something is sent.
+    pub readonly: bool,
+    /// `--request-timeout`: the deadline of a request, head and body.
+    pub request_timeout: Option<Duration>,
+}
+
+/// What the process's surroundings say.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    /// `KUBECONFIG`: a list of files as in `PATH`.
+    pub kubeconfig: Option<OsString>,
+    /// The user's home directory.
+    pub home: Option<PathBuf>,
+    /// The directory for bowline's own data.
+    pub data_dir: Option<PathBuf>,
+    /// Whether this process runs in a pod that has a service account.
+    pub in_pod: bool,
+    /// The name of the user of this machine; who one is in an embedded store.
+    pub user: String,
+    /// This program's executable, through which credential plugins are started.
+    pub program: Option<PathBuf>,
+}
+
+/// Where a client leads.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A cluster, by a context of a kubeconfig.
+    Context {
+        /// The context's name.
+        name: String,
+        /// The kubeconfig that it is in.
+        kubeconfig: Box<Kubeconfig>,
+    },
+    /// The cluster that this pod runs in.
+    Pod,
+    /// The API in this process over one file.
+    Embedded {
+        /// The file.
+        file: PathBuf,
+    },
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Context { name, .. } => write!(f, "context {name}"),
+            Target::Pod => write!(f, "the cluster of this pod"),
+            Target::Embedded { file } => write!(f, "embedded store {}", file.display()),
+        }
+    }
+}
+
+/// A client and what is known about where it leads.
+#[derive(Clone)]
+pub struct Connection {
+    /// The client; every request of it passes the guard.
+    pub client: kube::Client,
+    /// Where it leads.
+    pub target: Target,
+    /// The namespace to work in.
+    pub namespace: String,
+    /// Whether, and why, only reads pass.
+    pub readonly: Option<String>,
+}
+
+/// Chooses the target: what the flags name, else the current context, else the
+/// cluster of the pod, else the embedded store.
+pub fn choose(options: &Options, environment: &Environment) -> Result<Target, Error> {
+    if let Some(store) = &options.embedded {
+        return Ok(Target::Embedded {
+            file: store_file(store, environment)?,
+        });
+    }
+    let kubeconfig = read_kubeconfig(options, environment)?;
+    if let Some(name) = &options.context {
+        if !kubeconfig
+            .contexts
+            .iter()
+            .any(|context| context.name == *name)
+        {
+            return Err(Error::NoSuchContext {
+                name: name.clone(),
+                known: kubeconfig
+                    .contexts
+                    .into_iter()
+                    .map(|context| context.name)
+                    .collect(),
+            });
+        }
+        return Ok(Target::Context {
+            name: name.clone(),
+            kubeconfig: Box::new(kubeconfig),
+        });
+    }
+    match &kubeconfig.current_context {
+        Some(name) if !name.is_empty() => Ok(Target::Context {
+            name: name.clone(),
+            kubeconfig: Box::new(kubeconfig),
+        }),
+        // Some contexts, none of them current: the user has clusters, so a
+        // store of our own would surprise.
+        _ if !kubeconfig.contexts.is_empty() || options.kubeconfig.is_some() => {
+            Err(Error::NoCurrentContext)
+        }
+        _ if environment.in_pod => Ok(Target::Pod),
+        _ => Ok(Target::Embedded {
+            file: store_file(&StoreFile::Default, environment)?,
+        }),
+    }
+}
+
+fn store_file(store: &StoreFile, environment: &Environment) -> Result<PathBuf, Error> {
+    match store {
+        StoreFile::At(file) => Ok(file.clone()),
+        StoreFile::Default => environment
+            .data_dir
+            .as_ref()
+            .map(|directory| directory.join("bowline.db"))
+            .ok_or(Error::NoDataDirectory),
+    }
+}
+
+/// Reads the kubeconfig as kubectl would: a named file has to be there, files
+/// that `KUBECONFIG` lists may be missing, and no file at all is an empty one.
+fn read_kubeconfig(options: &Options, environment: &Environment) -> Result<Kubeconfig, Error> {
+    let read = |file: &Path| {
+        Kubeconfig::read_from(file).map_err(|source| Error::Kubeconfig {
+            file: file.to_owned(),
+            source: Box::new(source),
+        })
+    };
+    if let Some(file) = &options.kubeconfig {
+        return read(file);
+    }
+    let listed: Vec<PathBuf> = match &environment.kubeconfig {
+        Some(list) if !list.is_empty() => std::env::split_paths(list)
+            .filter(|file| !file.as_os_str().is_empty())
+            .collect(),
+        _ => environment
+            .home
+            .iter()
+            .map(|home| home.join(".kube").join("config"))
+            .collect(),
+    };
+    let mut merged = Kubeconfig::default();
+    for file in listed.iter().filter(|file| file.exists()) {
+        merged = merged
+            .merge(read(file)?)
+            .map_err(|source| Error::Kubeconfig {
+                file: file.clone(),
+                source: Box::new(source),
+            })?;
+    }
+    Ok(merged)
+}
+
+/// Makes the client of the target that flags and environment choose.
+///
+/// Does not ask the server anything yet: a cluster that is down is found by the
+/// first request.
+pub async fn connect(options: &Options, environment: &Environment) -> Result<Connection, Error> {
+    let target = choose(options, environment)?;
+    let deadlines = deadlines(options);
+    let readonly = options.readonly.then(|| "--readonly was given".to_owned());
+    let (client, namespace) = match &target {
+        Target::Embedded { file } => {
+            let store = open_store(file, options, environment).await?;
+            let namespace = options
+                .namespace
+                .clone()
+                .unwrap_or_else(|| "default".to_owned());
+            (
+                guard(store, &namespace, readonly.clone(), deadlines),
+                namespace,
+            )
+        }
+        Target::Context { name, kubeconfig } => {
+            let chosen = KubeConfigOptions {
+                context: Some(name.clone()),
+                ..KubeConfigOptions::default()
+            };
+            let config = kube::Config::from_custom_kubeconfig((**kubeconfig).clone(), &chosen)
+                .await
+                .map_err(|source| Error::Context {
+                    name: name.clone(),
+                    source: Box::new(source),
+                })?;
+            cluster(config, name, options, environment, readonly.clone()).await?
+        }
+        Target::Pod => {
+            let config =
+                kube::Config::incluster().map_err(|source| Error::Pod(Box::new(source)))?;
+            cluster(
+                config,
+                "in this pod",
+                options,
+                environment,
+                readonly.clone(),
+            )
+            .await?
+        }
+    };
+    Ok(Connection {
+        client,
+        target,
+        namespace,
+        readonly,
+    })
+}
+
+/// Opens the embedded store that the flags name, or the user's own.
+///
+/// For those who need the service itself rather than a client of it (`serve`).
+pub async fn embedded(
+    options: &Options,
+    environment: &Environment,
+) -> Result<(Embedded, PathBuf), Error> {
+    let file = store_file(
+        options.embedded.as_ref().unwrap_or(&StoreFile::Default),
+        environment,
+    )?;
+    let store = open_store(&file, options, environment).await?;
+    Ok((store, file))
+}
+
+async fn open_store(
+    file: &Path,
+    options: &Options,
+    environment: &Environment,
+) -> Result<Embedded, Error> {
+    // The data directory is ours to make; a directory that the user names is theirs.
+    if let Some(directory) = &environment.data_dir
+        && file.starts_with(directory)
+    {
+        make_private(directory).map_err(|source| Error::DataDirectory {
+            directory: directory.clone(),
+            source,
+        })?;
+    }
+    let user = options.impersonate.as_deref().unwrap_or(&environment.user);
+    Embedded::open(file, user)
+        .await
+        .map_err(|source| Error::Store {
+            file: file.to_owned(),
+            source: Box::new(source),
+        })
+}
+
+fn make_private(directory: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory)
+}
+
+fn deadlines(options: &Options) -> Deadlines {
+    options
+        .request_timeout
+        .map_or_else(Deadlines::default, |timeout| Deadlines {
+            answer: timeout,
+            body: timeout,
+        })
+}
+
+/// How long a credential plugin may think: a person may have to confirm on a phone.
+const PLUGIN_DEADLINE: Duration = Duration::from_secs(60);
+
+async fn cluster(
+    mut config: kube::Config,
+    name: &str,
+    options: &Options,
+    environment: &Environment,
+    readonly: Option<String>,
+) -> Result<(kube::Client, String), Error> {
+    let deadlines = deadlines(options);
+    // The library repeats whatever it can copy, writes included; see `retry`.
+    config.default_retry = false;
+    config.connect_timeout = Some(deadlines.answer);
+    if let Some(user) = &options.impersonate {
+        config.auth_info.impersonate = Some(user.clone());
+    }
+    if let Some(namespace) = &options.namespace {
+        config.default_namespace = namespace.clone();
+    }
+    if let Some(exec) = &mut config.auth_info.exec {
+        plugin::detach(exec, environment.program.as_deref(), PLUGIN_DEADLINE).map_err(
+            |command| Error::PluginWantsTerminal {
+                context: name.to_owned(),
+                command,
+            },
+        )?;
+    }
+    // Building a client runs the credential plugin and waits for it.
+    let built = tokio::task::spawn_blocking(move || kube::Client::try_from(config));
+    let slack = Duration::from_secs(5);
+    let backend = tokio::time::timeout(PLUGIN_DEADLINE + slack, built)
+        .await
+        .map_err(|_elapsed| Error::PluginTooSlow {
+            context: name.to_owned(),
+            after: PLUGIN_DEADLINE,
+        })?
+        .map_err(|source| Error::Interrupted(source.to_string()))?
+        .map_err(|error| Error::Client {
+            context: name.to_owned(),
+            error: Box::new(error),
+        })?;
+    let namespace = backend.default_namespace().to_owned();
+    let valid_until = *backend.valid_until();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let backend = backend.clone();
+        async move { backend.send(request).await }
+    });
+    let client = guard(service, &namespace, readonly, deadlines).with_valid_until(valid_until);
+    Ok((client, namespace))
+}
+
+/// Puts what every client has in front of a backend: the read-only guard, the
+/// deadlines, the retry of reads.
+pub fn guard<S, B>(
+    backend: S,
+    namespace: &str,
+    readonly: Option<String>,
+    deadlines: Deadlines,
+) -> kube::Client
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let backend = Retry::new(retry::ReadsOnly::new(), backend.map_err(Into::into));
+    let backend = deadline::Deadline {
+        deadlines,
+        inner: backend,
+    };
+    let backend = readonly::ReadOnly {
+        why: readonly,
+        inner: backend,
+    };
+    kube::Client::new(backend, namespace)
+}

@@ -1,0 +1,363 @@
+//! The read-only guard: decides per request, in the client, whether it may leave.
+//!
+//! It knows methods and paths, not people: hiding a key or asking for a
+//! confirmation is done elsewhere and can be forgotten; this cannot be walked
+//! around, for every client of every target is built behind it. It refuses what
+//! it does not recognise as a read.
+
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::future::{Either as Side, Ready, ready};
+use futures::{FutureExt, TryFutureExt};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http_body_util::{Either, Full};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, Status};
+use kube::client::Body;
+use percent_encoding::percent_decode_str;
+use tower::Service;
+
+/// Reads that can act: they open a way into a container, a pod or a node.
+const DOORS: [&str; 4] = ["exec", "attach", "portforward", "proxy"];
+
+/// Questions about oneself that are asked with POST and store nothing.
+const OWN_REVIEWS: [(&str, &str); 3] = [
+    ("authentication.k8s.io", "selfsubjectreviews"),
+    ("authorization.k8s.io", "selfsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectrulesreviews"),
+];
+
+/// Says whether a request only reads.
+///
+/// A dry run is a write here: the server runs admission for it, and a webhook
+/// may act on it.
+pub fn only_reads(method: &Method, path: &str, headers: &HeaderMap) -> bool {
+    if headers.contains_key(header::UPGRADE) {
+        return false;
+    }
+    let Some(segments) = segments(path) else {
+        return false;
+    };
+    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    match *method {
+        Method::GET | Method::HEAD | Method::OPTIONS => !opens_a_door(&segments),
+        Method::POST => is_own_review(&segments),
+        _ => false,
+    }
+}
+
+/// Splits a path into decoded segments; none when a segment would change the
+/// meaning of the path once a server decodes or cleans it.
+fn segments(path: &str) -> Option<Vec<String>> {
+    path.strip_prefix('/')?
+        .split('/')
+        .map(|raw| {
+            let decoded = percent_decode_str(raw).decode_utf8().ok()?;
+            (decoded != "." && decoded != ".." && !decoded.contains('/'))
+                .then(|| decoded.into_owned())
+        })
+        .filter(|segment| segment.as_deref() != Some(""))
+        .collect()
+}
+
+fn opens_a_door(segments: &[&str]) -> bool {
+    let resource = match segments {
+        ["api", _version, rest @ ..] | ["apis", _, _version, rest @ ..] => rest,
+        _ => return false,
+    };
+    let resource = match resource {
+        // The old form of a proxy: /api/v1/proxy/namespaces/...
+        ["proxy", ..] => return true,
+        ["watch", rest @ ..] => rest,
+        rest => rest,
+    };
+    let resource = match resource {
+        ["namespaces", _name, rest @ ..] if !rest.is_empty() => rest,
+        rest => rest,
+    };
+    matches!(resource, [_plural, _name, subresource, ..] if DOORS.contains(subresource))
+}
+
+fn is_own_review(segments: &[&str]) -> bool {
+    matches!(segments, ["apis", group, _version, plural] if OWN_REVIEWS.contains(&(group, plural)))
+}
+
+/// A service that lets only reads pass when it has been given a reason.
+#[derive(Clone)]
+pub(super) struct ReadOnly<S> {
+    pub(super) why: Option<String>,
+    pub(super) inner: S,
+}
+
+type Answer<B> = Response<Either<Full<Bytes>, B>>;
+
+impl<S, B> Service<Request<Body>> for ReadOnly<S>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+{
+    type Response = Answer<B>;
+    type Error = S::Error;
+    type Future = Side<
+        Ready<Result<Answer<B>, S::Error>>,
+        futures::future::MapOk<S::Future, fn(Response<B>) -> Answer<B>>,
+    >;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        match &self.why {
+            Some(why) if !only_reads(request.method(), request.uri().path(), request.headers()) => {
+                ready(Ok(refusal(&request, why))).left_future()
+            }
+            _ => self
+                .inner
+                .call(request)
+                .map_ok(pass as fn(Response<B>) -> Answer<B>)
+                .right_future(),
+        }
+    }
+}
+
+fn pass<B>(response: Response<B>) -> Answer<B> {
+    response.map(Either::Right)
+}
+
+fn refusal<B>(request: &Request<Body>, why: &str) -> Answer<B> {
+    let status = Status {
+        status: Some("Failure".to_owned()),
+        code: Some(StatusCode::FORBIDDEN.as_u16().into()),
+        reason: Some("Forbidden".to_owned()),
+        message: Some(format!(
+            "read-only: {} {} was not sent ({why})",
+            request.method(),
+            request.uri().path()
+        )),
+        metadata: ListMeta::default(),
+        ..Status::default()
+    };
+    let body = serde_json::to_vec(&status).unwrap_or_default();
+    let mut response = Response::new(Either::Left(Full::from(body)));
+    *response.status_mut() = StatusCode::FORBIDDEN;
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        header::HeaderValue::from_static("application/json"),
+    );
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PASS: bool = true;
+    const STOP: bool = false;
+
+    const CASES: &[(&str, &str, bool)] = &[
+        // Reads of objects, lists, watches, logs.
+        ("GET", "/api/v1/namespaces/shop/configmaps", PASS),
+        ("GET", "/api/v1/namespaces/shop/configmaps/flags", PASS),
+        ("HEAD", "/api/v1/namespaces/shop/configmaps/flags", PASS),
+        ("OPTIONS", "/api/v1/namespaces/shop/configmaps", PASS),
+        ("GET", "/api/v1/namespaces", PASS),
+        ("GET", "/api/v1/namespaces/shop", PASS),
+        ("GET", "/api/v1/nodes/n1", PASS),
+        ("GET", "/api/v1/watch/namespaces/shop/pods", PASS),
+        ("GET", "/api/v1/namespaces/shop/pods/web/log", PASS),
+        ("GET", "/apis/openchoreo.dev/v1alpha1/releasepins", PASS),
+        (
+            "GET",
+            "/apis/openchoreo.dev/v1alpha1/namespaces/shop/releasepins/cart-staging",
+            PASS,
+        ),
+        (
+            "GET",
+            "/apis/openchoreo.dev/v1alpha1/namespaces/shop/releasepins/cart-staging/status",
+            PASS,
+        ),
+        (
+            "GET",
+            "/apis/apps/v1/namespaces/shop/deployments/cart/scale",
+            PASS,
+        ),
+        // Discovery and health.
+        ("GET", "/", PASS),
+        ("GET", "/version", PASS),
+        ("GET", "/apis", PASS),
+        ("GET", "/apis/apps/v1", PASS),
+        ("GET", "/openapi/v3/apis/apps/v1", PASS),
+        ("GET", "/readyz", PASS),
+        // Objects that are only named like a door.
+        ("GET", "/api/v1/namespaces/shop/pods/exec", PASS),
+        ("GET", "/api/v1/namespaces/proxy", PASS),
+        ("GET", "/api/v1/namespaces/exec/configmaps/attach", PASS),
+        // Reviews of oneself.
+        (
+            "POST",
+            "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+            PASS,
+        ),
+        (
+            "POST",
+            "/apis/authentication.k8s.io/v1beta1/selfsubjectreviews",
+            PASS,
+        ),
+        (
+            "POST",
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            PASS,
+        ),
+        (
+            "POST",
+            "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+            PASS,
+        ),
+        // Reviews of others, and things that look like reviews.
+        ("POST", "/apis/authentication.k8s.io/v1/tokenreviews", STOP),
+        (
+            "POST",
+            "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+            STOP,
+        ),
+        (
+            "POST",
+            "/apis/authorization.k8s.io/v1/namespaces/shop/localsubjectaccessreviews",
+            STOP,
+        ),
+        (
+            "POST",
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews/x",
+            STOP,
+        ),
+        (
+            "POST",
+            "/apis/evil.example/v1/selfsubjectaccessreviews",
+            STOP,
+        ),
+        (
+            "POST",
+            "/api/v1/namespaces/shop/selfsubjectaccessreviews",
+            STOP,
+        ),
+        (
+            "PUT",
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            STOP,
+        ),
+        (
+            "PATCH",
+            "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+            STOP,
+        ),
+        (
+            "DELETE",
+            "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+            STOP,
+        ),
+        // Writes; the query does not matter.
+        ("POST", "/api/v1/namespaces/shop/configmaps", STOP),
+        ("PUT", "/api/v1/namespaces/shop/configmaps/flags", STOP),
+        ("PATCH", "/api/v1/namespaces/shop/configmaps/flags", STOP),
+        ("DELETE", "/api/v1/namespaces/shop/configmaps/flags", STOP),
+        ("DELETE", "/api/v1/namespaces/shop/configmaps", STOP),
+        (
+            "PUT",
+            "/apis/openchoreo.dev/v1alpha1/namespaces/shop/releasepins/cart-staging/status",
+            STOP,
+        ),
+        (
+            "PATCH",
+            "/apis/apps/v1/namespaces/shop/deployments/cart/scale",
+            STOP,
+        ),
+        (
+            "POST",
+            "/api/v1/namespaces/shop/serviceaccounts/ci/token",
+            STOP,
+        ),
+        ("POST", "/api/v1/namespaces/shop/pods/web/eviction", STOP),
+        ("POST", "/api/v1/namespaces/shop/pods/web/binding", STOP),
+        (
+            "PATCH",
+            "/api/v1/namespaces/shop/pods/web/ephemeralcontainers",
+            STOP,
+        ),
+        ("PUT", "/api/v1/namespaces/shop/finalize", STOP),
+        // Doors.
+        ("GET", "/api/v1/namespaces/shop/pods/web/exec", STOP),
+        ("POST", "/api/v1/namespaces/shop/pods/web/exec", STOP),
+        ("GET", "/api/v1/namespaces/shop/pods/web/attach", STOP),
+        ("GET", "/api/v1/namespaces/shop/pods/web/portforward", STOP),
+        ("GET", "/api/v1/namespaces/shop/pods/web/proxy", STOP),
+        (
+            "GET",
+            "/api/v1/namespaces/shop/pods/web/proxy/shutdown",
+            STOP,
+        ),
+        (
+            "HEAD",
+            "/api/v1/namespaces/shop/services/web:80/proxy/",
+            STOP,
+        ),
+        ("GET", "/api/v1/nodes/n1/proxy/run/shop/web/main", STOP),
+        ("GET", "/api/v1/proxy/nodes/n1/run", STOP),
+        (
+            "GET",
+            "/apis/subresources.kubevirt.io/v1/namespaces/shop/virtualmachineinstances/vm/portforward",
+            STOP,
+        ),
+        // Spelled so that only the server sees it.
+        ("GET", "/api/v1/namespaces/shop/pods/web/%65xec", STOP),
+        ("GET", "/api/v1/namespaces/shop/pods/web/log/../exec", STOP),
+        ("GET", "/api/v1/namespaces/shop/pods/web%2Fexec", STOP),
+        ("GET", "/api/v1/namespaces/shop/pods//web/exec", STOP),
+        ("GET", "//api/v1/namespaces/shop/pods/web/exec", STOP),
+        ("GET", "/api/v1/namespaces/shop/pods/%2e%2e/exec", STOP),
+        (
+            "POST",
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews/../../x",
+            STOP,
+        ),
+        // Methods that are nobody's read.
+        ("CONNECT", "/api/v1/namespaces/shop/pods/web", STOP),
+        ("TRACE", "/api/v1/namespaces/shop/pods/web", STOP),
+        ("APPLY", "/api/v1/namespaces/shop/pods/web", STOP),
+        ("get", "/api/v1/namespaces/shop/pods/web", STOP),
+        ("GET", "", STOP),
+    ];
+
+    #[test]
+    fn only_reads_pass() {
+        assert!(CASES.len() >= 40);
+        for (method, path, expected) in CASES {
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            assert_eq!(
+                only_reads(&method, path, &HeaderMap::new()),
+                *expected,
+                "{method} {path}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_upgrade_is_never_a_read() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::UPGRADE, "websocket".parse().unwrap());
+        assert!(!only_reads(&Method::GET, "/api/v1/pods", &headers));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_method_but_these_ever_passes(method in "[A-Z]{1,8}", path in "(/[a-z0-9.%:-]{0,12}){0,8}") {
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            let passed = only_reads(&method, &path, &HeaderMap::new());
+            if !matches!(method.as_str(), "GET" | "HEAD" | "OPTIONS" | "POST") {
+                proptest::prop_assert!(!passed);
+            }
+            if method == Method::POST && passed {
+                proptest::prop_assert!(path.contains("/selfsubject"));
+            }
+        }
+    }
+}

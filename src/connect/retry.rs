@@ -1,0 +1,42 @@
+//! Which requests are sent again by themselves: reads that the server was too busy for.
+//!
+//! A write is never repeated here. After an ambiguous answer only the engine
+//! knows whether repeating is safe, for it put the operation's id into the object.
+
+use std::time::Duration;
+
+use http::{Method, Request, Response};
+use kube::client::Body;
+use kube::client::retry::RetryPolicy;
+use tower::BoxError;
+use tower::retry::Policy;
+
+/// Repeats reads that were answered with 429, 503 or 504.
+#[derive(Clone)]
+pub(super) struct ReadsOnly(RetryPolicy);
+
+impl ReadsOnly {
+    pub(super) fn new() -> Self {
+        let (least, most) = (Duration::from_millis(100), Duration::from_secs(5));
+        ReadsOnly(RetryPolicy::new(least, most, 3, true).unwrap_or_default())
+    }
+}
+
+impl<B> Policy<Request<Body>, Response<B>, BoxError> for ReadsOnly {
+    type Future = tokio::time::Sleep;
+
+    fn retry(
+        &mut self,
+        request: &mut Request<Body>,
+        result: &mut Result<Response<B>, BoxError>,
+    ) -> Option<Self::Future> {
+        self.0.retry(request, result)
+    }
+
+    fn clone_request(&mut self, request: &Request<Body>) -> Option<Request<Body>> {
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return None;
+        }
+        Policy::<_, Response<B>, BoxError>::clone_request(&mut self.0, request)
+    }
+}

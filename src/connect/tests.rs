@@ -1,0 +1,404 @@
+use std::sync::{Arc, Mutex};
+
+use futures::{FutureExt, StreamExt, TryStreamExt};
+use http_body_util::{BodyExt, Full, StreamBody};
+use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::*;
+
+type Answer = Response<http_body_util::combinators::UnsyncBoxBody<Bytes, BoxError>>;
+type Seen = Arc<Mutex<Vec<String>>>;
+
+/// A backend that writes down what reaches it and answers as told.
+fn backend(
+    seen: &Seen,
+    answer: impl Fn() -> futures::future::BoxFuture<'static, Answer> + Clone + Send + 'static,
+) -> impl Service<Request<Body>, Response = Answer, Error = BoxError, Future: Send + 'static>
++ Clone
++ Send
++ 'static {
+    let seen = seen.clone();
+    tower::service_fn(move |request: Request<Body>| {
+        seen.lock()
+            .unwrap()
+            .push(format!("{} {}", request.method(), request.uri()));
+        answer().map(Ok)
+    })
+}
+
+fn says(code: u16, value: serde_json::Value) -> Answer {
+    let body = Full::from(value.to_string()).map_err(|never| match never {});
+    let mut response = Response::new(body.boxed_unsync());
+    *response.status_mut() = http::StatusCode::from_u16(code).unwrap();
+    response
+}
+
+fn flags(client: &kube::Client) -> Api<ConfigMap> {
+    Api::default_namespaced(client.clone())
+}
+
+fn map() -> ConfigMap {
+    serde_json::from_value(json!({"metadata": {"name": "flags"}})).unwrap()
+}
+
+/// Sends one request of every kind that writes; returns what came of them.
+async fn write_in_every_way(client: &kube::Client) -> Vec<kube::Error> {
+    let api = flags(client);
+    let (post, dry) = (
+        PostParams::default(),
+        PostParams {
+            dry_run: true,
+            ..Default::default()
+        },
+    );
+    let patch = PatchParams::apply("tests").force();
+    let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "flags"}});
+    vec![
+        api.create(&post, &map()).await.unwrap_err(),
+        api.create(&dry, &map()).await.unwrap_err(),
+        api.replace("flags", &post, &map()).await.unwrap_err(),
+        api.replace("flags", &dry, &map()).await.unwrap_err(),
+        api.patch("flags", &patch, &Patch::Apply(&body))
+            .await
+            .unwrap_err(),
+        api.patch("flags", &patch.clone().dry_run(), &Patch::Apply(&body))
+            .await
+            .unwrap_err(),
+        api.patch("flags", &PatchParams::default(), &Patch::Merge(&body))
+            .await
+            .unwrap_err(),
+        api.delete("flags", &DeleteParams::default())
+            .await
+            .unwrap_err(),
+        api.delete("flags", &DeleteParams::default().dry_run())
+            .await
+            .unwrap_err(),
+        api.delete_collection(&DeleteParams::default(), &ListParams::default())
+            .await
+            .unwrap_err(),
+    ]
+}
+
+#[tokio::test]
+async fn read_only_lets_no_write_reach_the_backend() {
+    let seen = Seen::default();
+    let list = || async { says(200, json!({"metadata": {}, "items": []})) }.boxed();
+    let readonly = Some("--readonly was given".to_owned());
+    let client = guard(backend(&seen, list), "shop", readonly, Deadlines::default());
+    for error in write_in_every_way(&client).await {
+        assert_eq!(failure(&error), Failure::NotAllowed);
+        let kube::Error::Api(status) = error else {
+            panic!("not an answer: {error}");
+        };
+        assert_eq!((status.code, status.reason.as_str()), (403, "Forbidden"));
+        assert!(status.message.contains("read-only"), "{}", status.message);
+        assert!(
+            status.message.contains("--readonly was given"),
+            "{}",
+            status.message
+        );
+    }
+    assert_eq!(*seen.lock().unwrap(), [""; 0]);
+
+    flags(&client).list(&ListParams::default()).await.unwrap();
+    let review = serde_json::from_value(json!({"spec": {}})).unwrap();
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(client);
+    let _ = reviews.create(&PostParams::default(), &review).await;
+    assert_eq!(
+        *seen.lock().unwrap(),
+        [
+            "GET /api/v1/namespaces/shop/configmaps?",
+            "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews?",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_are_sent_once_and_reads_again_while_the_server_is_busy() {
+    for code in [429, 503, 504] {
+        let seen = Seen::default();
+        let busy = move || async move { says(code, json!({"code": code})) }.boxed();
+        let client = guard(backend(&seen, busy), "shop", None, Deadlines::default());
+        let writes = write_in_every_way(&client).await.len();
+        assert_eq!(seen.lock().unwrap().len(), writes, "{code}");
+        seen.lock().unwrap().clear();
+        flags(&client).get("flags").await.unwrap_err();
+        assert_eq!(
+            *seen.lock().unwrap(),
+            ["GET /api/v1/namespaces/shop/configmaps/flags"; 4]
+        );
+    }
+}
+
+fn short() -> Deadlines {
+    Deadlines {
+        answer: Duration::from_secs(3),
+        body: Duration::from_secs(7),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_is_given_up() {
+    let seen = Seen::default();
+    let silent = || futures::future::pending().boxed();
+    let client = guard(backend(&seen, silent), "shop", None, short());
+    let start = tokio::time::Instant::now();
+    let error = flags(&client)
+        .create(&PostParams::default(), &map())
+        .await
+        .unwrap_err();
+    assert_eq!(start.elapsed().as_secs(), 3);
+    assert_eq!(failure(&error), Failure::Unreachable);
+    assert!(error.to_string().contains("no answer within 3s"), "{error}");
+    assert_eq!(seen.lock().unwrap().len(), 1);
+
+    // A watch whose head does not come is given up too.
+    let watch = flags(&client).watch(&WatchParams::default(), "0").await;
+    assert!(watch.is_err());
+    assert_eq!(start.elapsed().as_secs(), 6);
+}
+
+/// A body that brings one piece after `delay` and then nothing.
+fn drip(delay: Duration) -> Answer {
+    let event = json!({"type": "ADDED", "object": {"metadata": {"name": "late"}}});
+    let piece = async move {
+        tokio::time::sleep(delay).await;
+        Ok(http_body::Frame::data(Bytes::from(format!("{event}\n"))))
+    };
+    let stream = futures::stream::once(piece).chain(futures::stream::pending());
+    Response::new(StreamBody::new(stream).boxed_unsync())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_has_a_deadline_and_a_watch_has_none() {
+    let hour = Duration::from_secs(3600);
+    let dripping = move || async move { drip(hour) }.boxed();
+    let client = guard(backend(&Seen::default(), dripping), "shop", None, short());
+    let start = tokio::time::Instant::now();
+    let error = flags(&client).get("flags").await.unwrap_err();
+    assert_eq!(start.elapsed().as_secs(), 7);
+    assert_eq!(failure(&error), Failure::Unreachable);
+    assert!(
+        format!("{error:?}").contains("end of the answer"),
+        "{error:?}"
+    );
+
+    let watch = flags(&client)
+        .watch(&WatchParams::default(), "0")
+        .await
+        .unwrap();
+    let event = std::pin::pin!(watch).try_next().await.unwrap();
+    assert!(
+        matches!(event, Some(kube::core::WatchEvent::Added(_))),
+        "{event:?}"
+    );
+    assert!(start.elapsed() >= hour);
+}
+
+const ONE: &str = r#"
+apiVersion: v1
+kind: Config
+current-context: one
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
+contexts: [{name: one, context: {cluster: c, user: u, namespace: shop}}, {name: two, context: {cluster: c, user: u}}]
+users: [{name: u, user: {}}]
+"#;
+
+#[test]
+fn the_target_is_what_flags_and_environment_say() {
+    let home = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = home.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let one = file("one", ONE);
+    let two = file("two", "{kind: Config, current-context: two}");
+    let none_current = file("none", &ONE.replace("current-context: one", ""));
+    let empty = file("empty", "");
+    let broken = file("broken", "contexts: [");
+    let missing = home.path().join("missing");
+    let data = home.path().join("data");
+
+    let bare = Environment {
+        home: Some(home.path().to_owned()),
+        data_dir: Some(data.clone()),
+        ..Environment::default()
+    };
+    let with = |files: &[&Path]| Environment {
+        kubeconfig: Some(std::env::join_paths(files).unwrap()),
+        ..bare.clone()
+    };
+    let pod = Environment {
+        in_pod: true,
+        ..bare.clone()
+    };
+    let flags = Options::default();
+    let context = |name: &str| Options {
+        context: Some(name.to_owned()),
+        ..Options::default()
+    };
+    let kubeconfig = |path: &Path| Options {
+        kubeconfig: Some(path.to_owned()),
+        ..Options::default()
+    };
+    let store = |store| Options {
+        embedded: Some(store),
+        ..Options::default()
+    };
+    let default_store = format!("embedded store {}", data.join("bowline.db").display());
+
+    let chosen = |options: &Options, environment: &Environment| {
+        choose(options, environment)
+            .map_or_else(|error| error.to_string(), |target| target.to_string())
+    };
+    for (options, environment, expected) in [
+        (&flags, &bare, default_store.as_str()),
+        (&flags, &pod, "the cluster of this pod"),
+        (&flags, &with(&[&one]), "context one"),
+        (&flags, &with(&[&two, &one]), "context two"),
+        (&flags, &with(&[&missing, &one]), "context one"),
+        (&flags, &with(&[&missing]), default_store.as_str()),
+        (&flags, &with(&[&empty]), default_store.as_str()),
+        (
+            &flags,
+            &with(&[&none_current]),
+            "the kubeconfig has no current context",
+        ),
+        (&context("two"), &with(&[&one]), "context two"),
+        (
+            &context("three"),
+            &with(&[&one]),
+            "there is no context three in the kubeconfig",
+        ),
+        (
+            &context("one"),
+            &bare,
+            "there is no context one in the kubeconfig",
+        ),
+        (&kubeconfig(&one), &pod, "context one"),
+        (
+            &kubeconfig(&empty),
+            &bare,
+            "the kubeconfig has no current context",
+        ),
+        (
+            &store(StoreFile::Default),
+            &with(&[&one]),
+            default_store.as_str(),
+        ),
+        (
+            &store(StoreFile::At("x.db".into())),
+            &pod,
+            "embedded store x.db",
+        ),
+    ] {
+        assert_eq!(chosen(options, environment), expected, "{options:?}");
+    }
+    for options in [kubeconfig(&missing), kubeconfig(&broken)] {
+        let error = choose(&options, &bare).unwrap_err();
+        assert!(matches!(error, Error::Kubeconfig { .. }), "{error}");
+        assert_eq!(error.failure(), Failure::Usage);
+    }
+    file(".kube/config", ONE);
+    assert_eq!(chosen(&flags, &bare), "context one");
+}
+
+/// Answers every connection with 503 and counts the requests.
+async fn busy_server() -> (std::net::SocketAddr, Seen) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let seen = Seen::default();
+    let told = seen.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = vec![0; 65536];
+            let length = stream.read(&mut request).await.unwrap_or(0);
+            let head = String::from_utf8_lossy(&request[..length]).into_owned();
+            told.lock().unwrap().push(head);
+            let answer = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    (address, seen)
+}
+
+#[tokio::test]
+async fn a_cluster_gets_a_write_once_and_who_it_is_from() {
+    let (address, seen) = busy_server().await;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("config");
+    std::fs::write(&file, ONE.replace("127.0.0.1:1", &address.to_string())).unwrap();
+    let options = Options {
+        kubeconfig: Some(file),
+        impersonate: Some("ana".to_owned()),
+        ..Options::default()
+    };
+    let connection = connect(&options, &Environment::default()).await.unwrap();
+    assert_eq!(connection.namespace, "shop");
+    assert_eq!(connection.readonly, None);
+    let error = flags(&connection.client)
+        .create(&PostParams::default(), &map())
+        .await
+        .unwrap_err();
+    assert_eq!(failure(&error), Failure::Unreachable);
+    let seen = seen.lock().unwrap().clone();
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    assert!(
+        seen[0].starts_with("POST /api/v1/namespaces/shop/configmaps?"),
+        "{seen:?}"
+    );
+    assert!(
+        seen[0].to_lowercase().contains("impersonate-user: ana"),
+        "{seen:?}"
+    );
+}
+
+#[tokio::test]
+async fn nobody_listening_is_unreachable() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("config");
+    std::fs::write(&file, ONE.replace("127.0.0.1:1", &address.to_string())).unwrap();
+    let options = Options {
+        kubeconfig: Some(file),
+        ..Options::default()
+    };
+    let connection = connect(&options, &Environment::default()).await.unwrap();
+    let error = connection.client.apiserver_version().await.unwrap_err();
+    assert_eq!(failure(&error), Failure::Unreachable, "{error:?}");
+}
+
+#[tokio::test]
+async fn the_data_directory_is_made_and_is_private() {
+    let home = tempfile::tempdir().unwrap();
+    let environment = Environment {
+        data_dir: Some(home.path().join("share/bowline")),
+        user: "ana".to_owned(),
+        ..Environment::default()
+    };
+    let connection = connect(&Options::default(), &environment).await.unwrap();
+    assert_eq!(connection.namespace, "default");
+    let file = home.path().join("share/bowline/bowline.db");
+    assert_eq!(
+        connection.target.to_string(),
+        format!("embedded store {}", file.display())
+    );
+    assert!(file.exists());
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(file.parent().unwrap())
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o077, 0, "{mode:o}");
+    }
+}

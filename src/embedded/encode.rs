@@ -1,0 +1,88 @@
+//! Between stored bytes and JSON objects.
+//!
+//! A row keeps metadata and the rest apart and leaves out what its place says already
+//! (apiVersion, kind, resourceVersion), so that an object is put together from bytes
+//! without being parsed, and metadata alone can be read without its body.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::catalog::Resource;
+use super::sqlite::{Revision, Row};
+use super::status::Failure;
+
+/// Puts the bytes of a whole object together.
+pub fn bytes(resource: &Resource, row: &Row) -> Vec<u8> {
+    let mut out = Vec::with_capacity(row.meta.len() + row.rest.len() + 128);
+    out.extend_from_slice(b"{\"apiVersion\":\"");
+    out.extend_from_slice(resource.api_version().as_bytes());
+    out.extend_from_slice(b"\",\"kind\":\"");
+    out.extend_from_slice(resource.subject.kind.as_bytes());
+    out.extend_from_slice(b"\",\"metadata\":");
+    metadata(row, &mut out);
+    if row.rest.len() > 2 {
+        out.push(b',');
+        out.extend_from_slice(row.rest.get(1..).unwrap_or_default());
+    } else {
+        out.push(b'}');
+    }
+    out
+}
+
+/// Puts the bytes of a PartialObjectMetadata together.
+pub fn partial_bytes(row: &Row) -> Vec<u8> {
+    let mut out = Vec::with_capacity(row.meta.len() + 128);
+    out.extend_from_slice(
+        b"{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":",
+    );
+    metadata(row, &mut out);
+    out.push(b'}');
+    out
+}
+
+fn metadata(row: &Row, out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("{{\"resourceVersion\":\"{}\",", row.revision).as_bytes());
+    out.extend_from_slice(row.meta.get(1..).unwrap_or_default());
+}
+
+/// Reads a whole object.
+pub fn value(resource: &Resource, row: &Row) -> Result<Value, Failure> {
+    let broken =
+        |cause| Failure::internal(format!("{:?} is damaged in the store: {cause}", row.key));
+    let mut object: Map<String, Value> = match row.rest.is_empty() {
+        true => Map::new(),
+        false => serde_json::from_slice(&row.rest).map_err(broken)?,
+    };
+    let mut meta: Map<String, Value> = serde_json::from_slice(&row.meta).map_err(broken)?;
+    meta.insert("resourceVersion".into(), row.revision.to_string().into());
+    object.insert("apiVersion".into(), resource.api_version().into());
+    object.insert("kind".into(), resource.subject.kind.as_str().into());
+    object.insert("metadata".into(), meta.into());
+    Ok(object.into())
+}
+
+/// Takes an object apart for the store.
+pub fn split(object: &Value) -> (Vec<u8>, Vec<u8>) {
+    let mut meta = object["metadata"].as_object().cloned().unwrap_or_default();
+    meta.remove("resourceVersion");
+    let rest: BTreeMap<&String, &Value> = object
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata"))
+        .collect();
+    (to_bytes(&meta), to_bytes(&rest))
+}
+
+/// Sets the revision that a write was given.
+pub fn stamp(object: &mut Value, revision: Revision) {
+    if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        meta.insert("resourceVersion".into(), revision.to_string().into());
+    }
+}
+
+/// Serialises what cannot fail to be serialised.
+pub fn to_bytes(value: &impl serde::Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("BUG: JSON values always serialise")
+}

@@ -1,0 +1,169 @@
+//! Which names, label keys and label values Kubernetes takes, and how it says no.
+
+use serde_json::Value;
+
+use super::status::Cause;
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const SERVICE: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+/// All annotations of one object together.
+const ANNOTATION_BYTES: usize = 256 << 10;
+
+/// The form that names of a resource have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Dots allowed; most kinds.
+    Subdomain,
+    /// One DNS label; namespaces.
+    Label,
+    /// A DNS label that begins with a letter; services.
+    Service,
+    /// Anything that can stand in a path; roles and bindings.
+    PathSegment,
+}
+
+impl Form {
+    /// The form for a resource.
+    pub fn of(group: &str, plural: &str) -> Form {
+        match (group, plural) {
+            ("", "namespaces") => Form::Label,
+            ("", "services") => Form::Service,
+            ("rbac.authorization.k8s.io", _) => Form::PathSegment,
+            _ => Form::Subdomain,
+        }
+    }
+
+    /// Says why a name is refused.
+    pub fn check(self, name: &str) -> Result<(), String> {
+        match self {
+            Form::PathSegment => match name {
+                "." | ".." => Err(format!("may not be '{name}'")),
+                _ => match name.chars().find(|c| "/%".contains(*c)) {
+                    Some(c) => Err(format!("may not contain '{c}'")),
+                    None => Ok(()),
+                },
+            },
+            Form::Subdomain if name.len() > 253 => Err("must be no more than 253 bytes".into()),
+            Form::Label | Form::Service if name.len() > 63 => {
+                Err("must be no more than 63 bytes".into())
+            }
+            Form::Subdomain => match name.split('.').all(|part| dns_label(part, false)) {
+                true => Ok(()),
+                false => Err(SUBDOMAIN.into()),
+            },
+            Form::Label if dns_label(name, false) => Ok(()),
+            Form::Label => Err(LABEL.into()),
+            Form::Service if dns_label(name, true) => Ok(()),
+            Form::Service => Err(SERVICE.into()),
+        }
+    }
+}
+
+fn dns_label(text: &str, letter_first: bool) -> bool {
+    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let bytes = text.as_bytes();
+    match (bytes.first(), bytes.last()) {
+        (Some(first), Some(last)) => {
+            inner(*last)
+                && if letter_first {
+                    first.is_ascii_lowercase()
+                } else {
+                    inner(*first)
+                }
+                && bytes.iter().all(|b| inner(*b) || *b == b'-')
+        }
+        _ => false,
+    }
+}
+
+fn name_part(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let ends = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
+    ends(bytes.first())
+        && ends(bytes.last())
+        && bytes
+            .iter()
+            .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(b))
+}
+
+/// Says why a label or annotation key is refused.
+pub fn qualified_name(key: &str) -> Result<(), String> {
+    let name = match key.split_once('/') {
+        None => key,
+        Some((_, name)) if name.contains('/') => {
+            return Err("a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')".into());
+        }
+        Some(("", _)) => return Err("prefix part must be non-empty".into()),
+        Some((prefix, name)) => {
+            if let Err(why) = Form::Subdomain.check(prefix) {
+                return Err(format!("prefix part {why}"));
+            }
+            name
+        }
+    };
+    match name {
+        "" => Err(format!("name part must be non-empty; {QUALIFIED}")),
+        name if name.len() > 63 => Err("name part must be no more than 63 bytes".into()),
+        name if !name_part(name) => Err(QUALIFIED.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Says why a label value is refused.
+pub fn label_value(value: &str) -> Result<(), String> {
+    match value {
+        value if value.len() > 63 => Err("must be no more than 63 bytes".into()),
+        "" => Ok(()),
+        value if name_part(value) => Ok(()),
+        _ => Err(VALUE.into()),
+    }
+}
+
+/// Checks what every object's metadata must keep to.
+pub fn check_metadata(metadata: &Value, form: Form) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let mut refuse = |field: String, value: &str, why: String| {
+        causes.push(Cause {
+            reason: "FieldValueInvalid".into(),
+            message: format!("Invalid value: {value:?}: {why}"),
+            field,
+        });
+    };
+    let name = metadata["name"].as_str().unwrap_or_default();
+    if let Err(why) = form.check(name) {
+        refuse("metadata.name".into(), name, why);
+    }
+    for (key, value) in metadata["labels"].as_object().into_iter().flatten() {
+        if let Err(why) = qualified_name(key) {
+            refuse("metadata.labels".into(), key, why);
+        }
+        let value = value.as_str().unwrap_or_default();
+        if let Err(why) = label_value(value) {
+            refuse("metadata.labels".into(), value, why);
+        }
+    }
+    let mut bytes = 0;
+    for (key, value) in metadata["annotations"].as_object().into_iter().flatten() {
+        bytes += key.len() + value.as_str().map_or(0, str::len);
+        if let Err(why) = qualified_name(&key.to_lowercase()) {
+            refuse("metadata.annotations".into(), key, why);
+        }
+    }
+    for finalizer in metadata["finalizers"].as_array().into_iter().flatten() {
+        let finalizer = finalizer.as_str().unwrap_or_default();
+        if let Err(why) = qualified_name(finalizer) {
+            refuse("metadata.finalizers".into(), finalizer, why);
+        }
+    }
+    if bytes > ANNOTATION_BYTES {
+        causes.push(Cause {
+            reason: "FieldValueTooLong".into(),
+            message: format!("Too long: may not be more than {ANNOTATION_BYTES} bytes"),
+            field: "metadata.annotations".into(),
+        });
+    }
+    causes
+}

@@ -1,1 +1,0 @@
-//! JSON patch, merge patch and strategic merge patch.

@@ -1,0 +1,149 @@
+//! The scale subresource: one number of an object, read and written by itself.
+
+use serde_json::{Value, json};
+
+use super::Shared;
+use super::catalog::{Resource, Scale};
+use super::object::{self, Part, meta};
+use super::service::{Answer, Call};
+use super::status::{Cause, Failure};
+
+impl Shared {
+    /// GET of `/scale`.
+    pub(super) async fn get_scale(
+        &self,
+        resource: &Resource,
+        call: &Call,
+    ) -> Result<Answer, Failure> {
+        let object = self.existing(resource, call).await?;
+        Ok(Answer::json(200, view(resource, &object)))
+    }
+
+    /// PUT or PATCH of `/scale`.
+    pub(super) async fn set_scale(
+        &self,
+        resource: &Resource,
+        call: &Call,
+    ) -> Result<Answer, Failure> {
+        let sent: Value = serde_json::from_slice(&call.body)
+            .map_err(|cause| Failure::bad_request(format!("error decoding Scale: {cause}")))?;
+        let places = places(resource);
+        let change = |old: &Value| {
+            let before = view(resource, old);
+            let after = match call.method == http::Method::PUT {
+                true => sent.clone(),
+                false => match call.content_type.as_str() {
+                    "application/json-patch+json" => super::patch::json_patch(&before, &sent),
+                    _ => super::patch::merge_patch(&before, &sent),
+                }
+                .map_err(|error| {
+                    let (code, reason) = error.status();
+                    Failure::other(code, reason, error.message())
+                })?,
+            };
+            let version = meta(&after, "resourceVersion");
+            if !version.is_empty() && version != meta(old, "resourceVersion") {
+                return Err(Failure::stale(&resource.subject, meta(old, "name")));
+            }
+            let replicas = after["spec"]["replicas"].as_i64().unwrap_or_default();
+            if replicas < 0 {
+                let cause = Cause {
+                    reason: "FieldValueInvalid".into(),
+                    message: format!(
+                        "Invalid value: {replicas}: must be greater than or equal to 0"
+                    ),
+                    field: "spec.replicas".into(),
+                };
+                let subject = super::status::Subject {
+                    group: "autoscaling".into(),
+                    plural: "scales".into(),
+                    kind: "Scale".into(),
+                };
+                return Err(Failure::invalid(&subject, meta(old, "name"), vec![cause]));
+            }
+            let mut object = old.clone();
+            set(&mut object, &places.replicas, replicas.into());
+            object::update(resource, old, object, Part::Scale, &call.writer, false)
+        };
+        let (object, warnings) = self.changed(resource, call, true, change).await?;
+        Ok(Answer::json(200, view(resource, &object)).warning(warnings))
+    }
+}
+
+fn places(resource: &Resource) -> Scale {
+    let declared = resource
+        .custom
+        .as_ref()
+        .and_then(|custom| custom.scale.clone());
+    declared.unwrap_or(Scale {
+        replicas: ".spec.replicas".into(),
+        status_replicas: ".status.replicas".into(),
+        selector: None,
+    })
+}
+
+fn view(resource: &Resource, object: &Value) -> Value {
+    let places = places(resource);
+    let number = |path: &str| at(object, path).as_i64().unwrap_or_default();
+    let mut metadata = json!({});
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+    ] {
+        if let Some(value) = object["metadata"].get(field) {
+            metadata[field] = value.clone();
+        }
+    }
+    let mut status = json!({"replicas": number(&places.status_replicas)});
+    let selector = match &places.selector {
+        Some(path) => at(object, path).as_str().unwrap_or_default().to_owned(),
+        None => selector_text(&object["spec"]["selector"]),
+    };
+    if !selector.is_empty() {
+        status["selector"] = selector.into();
+    }
+    let mut spec = json!({});
+    if number(&places.replicas) != 0 {
+        spec["replicas"] = number(&places.replicas).into();
+    }
+    json!({
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": metadata,
+        "spec": spec,
+        "status": status,
+    })
+}
+
+fn selector_text(selector: &Value) -> String {
+    let labels = selector["matchLabels"].as_object();
+    let terms: Vec<String> = labels
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect();
+    terms.join(",")
+}
+
+/// Follows a dotted path such as `.spec.replicas`.
+pub(super) fn at<'a>(object: &'a Value, path: &str) -> &'a Value {
+    let mut value = object;
+    for part in path.split('.').filter(|part| !part.is_empty()) {
+        value = &value[part];
+    }
+    value
+}
+
+fn set(object: &mut Value, path: &str, new: Value) {
+    let mut value = object;
+    for part in path.split('.').filter(|part| !part.is_empty()) {
+        if !value.is_object() {
+            *value = json!({});
+        }
+        value = &mut value[part];
+    }
+    *value = new;
+}

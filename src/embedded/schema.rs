@@ -1,1 +1,0 @@
-//! What the server knows about types: one walker for defaults, pruning, validation and merging.

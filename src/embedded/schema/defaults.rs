@@ -1,0 +1,98 @@
+//! Filling what an object leaves out.
+
+use serde_json::{Map, Value};
+
+use super::{DefaultStep, Flavor, Kind, Type};
+
+pub(super) fn fill(flavor: Flavor, ty: Type<'_>, value: &mut Value) {
+    let Some(node) = ty.node() else { return };
+    match value {
+        Value::Object(map) => {
+            if let Some(hook) = node.hook {
+                hook(map);
+            }
+            for step in &node.steps {
+                apply_step(step, map);
+            }
+            for (name, slot) in &node.properties {
+                let Some(fill) = &slot.fill else { continue };
+                let absent = match map.get(name) {
+                    None => true,
+                    Some(Value::Null) => !slot.nullable,
+                    Some(_) => false,
+                };
+                if absent {
+                    map.insert(name.clone(), fill.clone());
+                }
+            }
+            let keys: Vec<String> = map.keys().cloned().collect();
+            for key in keys {
+                let Some(field) = ty.field(&key) else {
+                    continue;
+                };
+                let null = map.get(&key).is_some_and(Value::is_null);
+                if let Some(slot) = field.slot().filter(|s| null && !s.nullable) {
+                    match &slot.default {
+                        Some(default) if !node.properties.contains_key(&key) => {
+                            map.insert(key.clone(), default.clone());
+                        }
+                        _ if keeps_null(flavor, field) => continue,
+                        _ => {
+                            map.remove(&key);
+                            continue;
+                        }
+                    }
+                }
+                if let Some(value) = map.get_mut(&key) {
+                    fill_in(flavor, field, value);
+                }
+            }
+        }
+        Value::Array(items) => {
+            let ty = ty.items();
+            for item in items {
+                if item.is_null()
+                    && let Some(slot) = ty.slot().filter(|s| !s.nullable)
+                    && let Some(default) = &slot.default
+                {
+                    *item = default.clone();
+                }
+                fill_in(flavor, ty, item);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Descends; metadata of a custom resource is no place for its schema's defaults, but nulls vanish there too.
+fn fill_in(flavor: Flavor, ty: Type<'_>, value: &mut Value) {
+    if value.is_object() || value.is_array() {
+        fill(flavor, ty, value);
+    }
+}
+
+/// Free-form JSON inside a Go type keeps its nulls.
+fn keeps_null(flavor: Flavor, ty: Type<'_>) -> bool {
+    flavor == Flavor::BuiltIn
+        && ty
+            .node()
+            .is_some_and(|n| matches!(n.kind, Kind::Any | Kind::Opaque))
+}
+
+fn apply_step(step: &DefaultStep, map: &mut Map<String, Value>) {
+    let holds = step
+        .when
+        .iter()
+        .all(|(field, wanted)| match map.get(field) {
+            None | Some(Value::Null) => wanted.is_null(),
+            Some(found) => found == wanted,
+        });
+    if !holds {
+        return;
+    }
+    for (field, value) in &step.set {
+        if map.get(field).is_none_or(Value::is_null) {
+            map.insert(field.clone(), value.clone());
+        }
+    }
+}

@@ -1,0 +1,705 @@
+//! What is wrong with an object, in the words of the server.
+//!
+//! For a CRD this follows the order and the messages of the API server's OpenAPI validator,
+//! including which errors have no field of their own (`<nil>`). For built-in kinds the server
+//! validates in Go code; here only absent required fields and enums are checked, whose wording
+//! is the same.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::format::{self, go_float, go_json, quoted, shown};
+use super::{Additional, Flavor, Kind, ListKind, Node, Rules, Schema, Type};
+
+/// One thing that is wrong with a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldError {
+    /// Which field, like `spec.list[0].name`.
+    pub path: String,
+    /// The kind of error, as `status.details.causes[].reason` names it.
+    pub reason: Reason,
+    /// What `status.details.causes[].message` says.
+    pub message: String,
+}
+
+impl std::fmt::Display for FieldError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.path, self.message)
+    }
+}
+
+/// The kinds of field errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// A required field is absent.
+    FieldValueRequired,
+    /// A value breaks a rule.
+    FieldValueInvalid,
+    /// A value has the wrong type.
+    FieldValueTypeInvalid,
+    /// A value is not one of the allowed ones.
+    FieldValueNotSupported,
+    /// A key or an element appears twice.
+    FieldValueDuplicate,
+    /// A string is too long.
+    FieldValueTooLong,
+    /// A list or a map has too many entries.
+    FieldValueTooMany,
+    /// A value may not be set here.
+    FieldValueForbidden,
+}
+
+impl Reason {
+    /// The name that the API uses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Reason::FieldValueRequired => "FieldValueRequired",
+            Reason::FieldValueInvalid => "FieldValueInvalid",
+            Reason::FieldValueTypeInvalid => "FieldValueTypeInvalid",
+            Reason::FieldValueNotSupported => "FieldValueNotSupported",
+            Reason::FieldValueDuplicate => "FieldValueDuplicate",
+            Reason::FieldValueTooLong => "FieldValueTooLong",
+            Reason::FieldValueTooMany => "FieldValueTooMany",
+            Reason::FieldValueForbidden => "FieldValueForbidden",
+        }
+    }
+}
+
+impl FieldError {
+    fn new(path: &str, reason: Reason, message: String) -> FieldError {
+        let path = path.strip_prefix('.').unwrap_or(path);
+        FieldError {
+            path: if path.is_empty() {
+                "<nil>".to_owned()
+            } else {
+                path.to_owned()
+            },
+            reason,
+            message,
+        }
+    }
+
+    fn invalid(path: &str, value: &Value, detail: &str) -> FieldError {
+        let message = format!("Invalid value: {}: {detail}", shown(value));
+        FieldError::new(path, Reason::FieldValueInvalid, message)
+    }
+
+    /// A required field that is absent.
+    pub fn required(path: &str, detail: &str) -> FieldError {
+        let message = if detail.is_empty() {
+            "Required value".to_owned()
+        } else {
+            format!("Required value: {detail}")
+        };
+        FieldError::new(path, Reason::FieldValueRequired, message)
+    }
+
+    fn too_many(path: &str, actual: usize, most: u64) -> FieldError {
+        let items = if most == 1 { "item" } else { "items" };
+        let message = format!("Too many: {actual}: must have at most {most} {items}");
+        FieldError::new(path, Reason::FieldValueTooMany, message)
+    }
+
+    fn duplicate(path: &str, value: &Value) -> FieldError {
+        let message = format!("Duplicate value: {}", shown(value));
+        FieldError::new(path, Reason::FieldValueDuplicate, message)
+    }
+
+    fn unsupported(path: &str, value: &Value, allowed: &[Value]) -> FieldError {
+        let allowed: Vec<String> = allowed
+            .iter()
+            .map(|v| match v {
+                Value::String(text) => quoted(text),
+                other => quoted(&go_json(other)),
+            })
+            .collect();
+        let message = format!(
+            "Unsupported value: {}: supported values: {}",
+            shown(value),
+            allowed.join(", ")
+        );
+        FieldError::new(path, Reason::FieldValueNotSupported, message)
+    }
+}
+
+/// Errors, and how many checks ran: the alternative of `anyOf` with the most is the one that is explained.
+#[derive(Default)]
+struct Outcome {
+    errors: Vec<FieldError>,
+    checks: u64,
+}
+
+impl Outcome {
+    fn add(&mut self, error: FieldError) {
+        if !self.errors.contains(&error) {
+            self.errors.push(error);
+        }
+    }
+
+    fn merge(&mut self, other: Outcome) {
+        self.checks += other.checks;
+        for error in other.errors {
+            self.add(error);
+        }
+    }
+}
+
+pub(super) fn validate(schema: &Schema, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    match schema.types.flavor {
+        Flavor::Custom => {
+            let mut outcome = check(schema.root(), object, old, "");
+            embedded(schema.root(), object, "", &mut outcome);
+            let mut errors = outcome.errors;
+            lists(schema.root(), object, "", &mut errors);
+            errors
+        }
+        Flavor::BuiltIn => {
+            let mut errors = Vec::new();
+            built_in(schema.root(), object, "", &mut errors);
+            errors
+        }
+    }
+}
+
+fn child(path: &str, key: &str) -> String {
+    if path.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{path}.{key}")
+    }
+}
+
+fn check(ty: Type<'_>, value: &Value, old: Option<&Value>, path: &str) -> Outcome {
+    let mut outcome = Outcome::default();
+    let Some(node) = ty.node() else {
+        return outcome;
+    };
+    if old == Some(value) {
+        return outcome;
+    }
+    let types = type_names(node.kind);
+    let format = node
+        .format
+        .as_deref()
+        .filter(|f| format_applies(node.kind, f))
+        .unwrap_or_default();
+    if value.is_null() {
+        let nullable = ty.slot().is_some_and(|s| s.nullable);
+        if !types.is_empty() && !nullable {
+            outcome.add(wrong_type(path, &types.join(","), "null"));
+        }
+        one_of_values(&node.rules, value, path, &mut outcome);
+        return outcome;
+    }
+    if !types.is_empty() || !format.is_empty() {
+        match type_mismatch(types, format, value, path) {
+            Some(error) => outcome.add(error),
+            None => outcome.checks += 1,
+        }
+        outcome.checks += 1;
+    }
+    combined(ty, &node.rules, value, path, &mut outcome);
+    outcome.checks += 1;
+    match value {
+        Value::String(text) => {
+            if let Some(error) = string(&node.rules, text, path) {
+                outcome.add(error);
+            }
+            outcome.checks += 1;
+            if !format.is_empty() && format::is_checked(format) {
+                if !format::holds(format, text) {
+                    let detail =
+                        format!("{path} in body must be of type {format}: {}", quoted(text));
+                    let message = format!("Invalid value: {}: {detail}", quoted(text));
+                    outcome.add(FieldError::new(
+                        path,
+                        Reason::FieldValueTypeInvalid,
+                        message,
+                    ));
+                }
+                outcome.checks += 1;
+            }
+        }
+        Value::Number(_) => {
+            number(node, format, value, path, &mut outcome);
+            outcome.checks += 2;
+        }
+        Value::Array(items) => {
+            list(ty, &node.rules, items, old, path, &mut outcome);
+            outcome.checks += 2;
+        }
+        _ => {}
+    }
+    one_of_values(&node.rules, value, path, &mut outcome);
+    outcome.checks += 1;
+    if let Value::Object(map) = value {
+        object(ty, node, map, old, path, &mut outcome);
+        outcome.checks += 1;
+    }
+    outcome.checks += 1;
+    outcome
+}
+
+fn type_names(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Any | Kind::Opaque | Kind::Quantity => &[],
+        Kind::Object => &["object"],
+        Kind::Array => &["array"],
+        Kind::String => &["string"],
+        Kind::Integer => &["integer"],
+        Kind::Number => &["number"],
+        Kind::Boolean => &["boolean"],
+        Kind::IntOrString => &["integer", "string"],
+    }
+}
+
+fn format_applies(kind: Kind, format: &str) -> bool {
+    match kind {
+        Kind::String | Kind::Any => format::is_checked(format),
+        Kind::Integer => matches!(format, "int32" | "int64"),
+        Kind::Number => matches!(format, "float" | "double"),
+        _ => false,
+    }
+}
+
+fn wrong_type(path: &str, wanted: &str, found: &str) -> FieldError {
+    let message = format!(
+        "Invalid value: {}: {path} in body must be of type {wanted}: {}",
+        quoted(found),
+        quoted(found)
+    );
+    FieldError::new(path, Reason::FieldValueTypeInvalid, message)
+}
+
+fn type_mismatch(types: &[&str], format: &str, value: &Value, path: &str) -> Option<FieldError> {
+    let (found, found_format) = match value {
+        Value::Bool(_) => ("boolean", ""),
+        Value::String(_) => ("string", ""),
+        Value::Array(_) => ("array", ""),
+        Value::Object(_) => ("object", ""),
+        Value::Number(n) if n.is_f64() => ("number", "float64"),
+        Value::Number(_) => ("integer", "int64"),
+        Value::Null => return None,
+    };
+    let whole = value
+        .as_f64()
+        .is_some_and(|f| f.fract() == 0.0 && f.abs() < 9.1e18);
+    let fits = types.contains(&found)
+        || (found == "number" && whole && types.contains(&"integer"))
+        || (found == "integer" && types.contains(&"number"));
+    let textual = matches!(value, Value::String(_) | Value::Array(_));
+    if !textual && !format.is_empty() && !fits && found_format != format {
+        return Some(wrong_type(path, format, found_format));
+    }
+    let numeric = types.contains(&"number") || types.contains(&"integer");
+    if !numeric && !format.is_empty() && textual {
+        return None;
+    }
+    (!fits).then(|| wrong_type(path, &types.join(","), found))
+}
+
+fn one_of_values(rules: &Rules, value: &Value, path: &str, outcome: &mut Outcome) {
+    if rules.one_of_values.is_empty() {
+        return;
+    }
+    let same = |allowed: &Value| match (allowed.as_f64(), value.as_f64()) {
+        (Some(a), Some(b)) => a == b,
+        _ => !value.is_null() && allowed == value,
+    };
+    if !rules.one_of_values.iter().any(same) {
+        outcome.add(FieldError::unsupported(path, value, &rules.one_of_values));
+    }
+}
+
+fn string(rules: &Rules, text: &str, path: &str) -> Option<FieldError> {
+    let length = text.chars().count() as u64;
+    if let Some(most) = rules.max_length.filter(|&most| length > most) {
+        let bytes = if most == 1 { "byte" } else { "bytes" };
+        let message = format!("Too long: may not be more than {most} {bytes}");
+        return Some(FieldError::new(path, Reason::FieldValueTooLong, message));
+    }
+    let value = Value::from(text);
+    if let Some(least) = rules.min_length.filter(|&least| length < least) {
+        let detail = format!("{path} in body should be at least {least} chars long");
+        return Some(FieldError::invalid(path, &value, &detail));
+    }
+    match &rules.pattern {
+        Some((source, regex)) if !regex.is_match(text) => {
+            let detail = format!("{path} in body should match '{source}'");
+            Some(FieldError::invalid(path, &value, &detail))
+        }
+        _ => None,
+    }
+}
+
+fn number(node: &Node, format: &str, value: &Value, path: &str, outcome: &mut Outcome) {
+    let Some(float) = value.as_f64() else { return };
+    let integer = value.as_i64();
+    let in_range = match (node.kind, format) {
+        (Kind::Integer, "int32") => {
+            i32::try_from(integer.unwrap_or(float as i64)).is_ok() && float.fract() == 0.0
+        }
+        (Kind::Integer, _) => integer.is_some() || (float.fract() == 0.0 && float.abs() < 9.2e18),
+        (Kind::Number, "float") => float.abs() <= f64::from(f32::MAX),
+        _ => true,
+    };
+    if !in_range {
+        let name = if node.kind == Kind::Integer {
+            "integer"
+        } else {
+            "number"
+        };
+        let detail = if format.is_empty() {
+            format!("Checked value must be of type {name} (default format) in {path}")
+        } else {
+            format!("Checked value must be of type {name} with format {format} in {path}")
+        };
+        outcome.add(FieldError::invalid("", &Value::from(""), &detail));
+    }
+    let bound = |bound: f64| match integer {
+        Some(_) => (bound as i64).to_string(),
+        None => go_float(bound),
+    };
+    let rules = &node.rules;
+    if let Some(factor) = rules.multiple_of {
+        let multiple = match integer {
+            Some(i) if factor >= 1.0 => i % (factor as i64) == 0,
+            _ => (float / factor).fract().abs() < 1e-9,
+        };
+        if !multiple {
+            let detail = format!("{path} in body should be a multiple of {}", bound(factor));
+            outcome.add(FieldError::invalid(path, value, &detail));
+        }
+    }
+    if let Some((least, exclusive)) = rules.minimum
+        && (float < least || (exclusive && float == least))
+    {
+        let words = if exclusive {
+            "greater than"
+        } else {
+            "greater than or equal to"
+        };
+        let detail = format!("{path} in body should be {words} {}", bound(least));
+        outcome.add(FieldError::invalid(path, value, &detail));
+    }
+    if let Some((most, exclusive)) = rules.maximum
+        && (float > most || (exclusive && float == most))
+    {
+        let words = if exclusive {
+            "less than"
+        } else {
+            "less than or equal to"
+        };
+        let detail = format!("{path} in body should be {words} {}", bound(most));
+        outcome.add(FieldError::invalid(path, value, &detail));
+    }
+}
+
+fn list(
+    ty: Type<'_>,
+    rules: &Rules,
+    items: &[Value],
+    old: Option<&Value>,
+    path: &str,
+    outcome: &mut Outcome,
+) {
+    let old_items = old.and_then(Value::as_array);
+    for (index, item) in items.iter().enumerate() {
+        let before = old_items.and_then(|old| correlated(ty, old, item));
+        outcome.merge(check(ty.items(), item, before, &format!("{path}[{index}]")));
+    }
+    let size = items.len();
+    if let Some(least) = rules.min_items.filter(|&least| (size as u64) < least) {
+        let detail = format!("{path} in body should have at least {least} items");
+        outcome.add(FieldError::invalid(path, &Value::from(size), &detail));
+    }
+    if let Some(most) = rules.max_items.filter(|&most| size as u64 > most) {
+        outcome.add(FieldError::too_many(path, size, most));
+    }
+    if rules.unique_items
+        && items
+            .iter()
+            .enumerate()
+            .any(|(i, v)| items.iter().take(i).any(|u| u == v))
+    {
+        let detail = format!("{path} in body shouldn't contain duplicates");
+        outcome.add(FieldError::invalid(path, &Value::from(""), &detail));
+    }
+}
+
+/// The element that had the same keys; elements of other lists have no identity.
+fn correlated<'a>(ty: Type<'_>, old: &'a [Value], item: &Value) -> Option<&'a Value> {
+    let ListKind::Map(keys) = ty.list_kind() else {
+        return None;
+    };
+    old.iter()
+        .find(|before| keys.iter().all(|key| before.get(key) == item.get(key)))
+}
+
+fn object(
+    ty: Type<'_>,
+    node: &Node,
+    map: &Map<String, Value>,
+    old: Option<&Value>,
+    path: &str,
+    outcome: &mut Outcome,
+) {
+    let rules = &node.rules;
+    let size = map.len();
+    if let Some(least) = rules.min_properties.filter(|&least| (size as u64) < least) {
+        let detail = format!("{path} in body should have at least {least} properties");
+        outcome.add(FieldError::invalid(path, &Value::from(size), &detail));
+    }
+    if let Some(most) = rules.max_properties.filter(|&most| size as u64 > most) {
+        outcome.add(FieldError::too_many(path, size, most));
+    }
+    let before = |key: &str| old.and_then(|old| old.get(key));
+    for (key, value) in map {
+        if node.properties.contains_key(key) {
+            continue;
+        }
+        if rules.closed {
+            let detail = format!("{path}.{key} in body is a forbidden property");
+            outcome.add(FieldError::invalid(
+                path,
+                &Value::from(key.as_str()),
+                &detail,
+            ));
+        } else if let Additional::Typed(slot) = &node.additional {
+            outcome.merge(check(
+                ty.at(slot),
+                value,
+                before(key),
+                &format!("{path}.{key}"),
+            ));
+        }
+    }
+    for (key, slot) in &node.properties {
+        let slot = match &node.metadata_rules {
+            Some(rules) if key == "metadata" => rules,
+            // What every resource's metadata must satisfy is not this schema's affair.
+            None if key == "metadata" && node.properties.contains_key("apiVersion") => continue,
+            _ => slot,
+        };
+        if let Some(value) = map.get(key) {
+            outcome.merge(check(ty.at(slot), value, before(key), &child(path, key)));
+        }
+    }
+    for key in &rules.required {
+        if !map.contains_key(key) {
+            outcome.add(FieldError::required(&format!("{path}.{key}"), ""));
+        }
+    }
+}
+
+fn combined(ty: Type<'_>, rules: &Rules, value: &Value, path: &str, outcome: &mut Outcome) {
+    let name = quoted(path);
+    let nowhere = |detail: String| FieldError::invalid("", &Value::from(""), &detail);
+    if !rules.any_of.is_empty() {
+        let mut best: Option<Outcome> = None;
+        let mut valid = false;
+        for slot in &rules.any_of {
+            let found = check(ty.at(slot), value, None, path);
+            if found.errors.is_empty() {
+                outcome.checks += found.checks;
+                valid = true;
+                break;
+            }
+            if best.as_ref().is_none_or(|b| found.checks > b.checks) {
+                best = Some(found);
+            }
+        }
+        if !valid {
+            outcome.add(nowhere(format!(
+                "{name} must validate at least one schema (anyOf)"
+            )));
+            outcome.merge(best.unwrap_or_default());
+        }
+    }
+    if !rules.one_of.is_empty() {
+        let mut best: Option<Outcome> = None;
+        let mut valid = 0;
+        for slot in &rules.one_of {
+            let found = check(ty.at(slot), value, None, path);
+            if found.errors.is_empty() {
+                valid += 1;
+                best = None;
+            } else if valid == 0 && best.as_ref().is_none_or(|b| found.checks > b.checks) {
+                best = Some(found);
+            }
+        }
+        if valid != 1 {
+            let found: Cow<'_, str> = match valid {
+                0 => "Found none valid".into(),
+                n => format!("Found {n} valid alternatives").into(),
+            };
+            outcome.add(nowhere(format!(
+                "{name} must validate one and only one schema (oneOf). {found}"
+            )));
+            outcome.merge(best.unwrap_or_default());
+        }
+    }
+    if !rules.all_of.is_empty() {
+        let mut valid = 0;
+        for slot in &rules.all_of {
+            let found = check(ty.at(slot), value, None, path);
+            valid += usize::from(found.errors.is_empty());
+            outcome.merge(found);
+        }
+        if valid != rules.all_of.len() {
+            let none = if valid == 0 { ". None validated" } else { "" };
+            outcome.add(nowhere(format!(
+                "{name} must validate all the schemas (allOf){none}"
+            )));
+        }
+    }
+    if let Some(slot) = &rules.not
+        && check(ty.at(slot), value, None, path).errors.is_empty()
+    {
+        outcome.add(nowhere(format!(
+            "{name} must not validate the schema (not)"
+        )));
+    }
+    outcome.checks += 1;
+}
+
+/// Resources inside resources must say what they are.
+fn embedded(ty: Type<'_>, value: &Value, path: &str, outcome: &mut Outcome) {
+    let Some(node) = ty.node() else { return };
+    match value {
+        Value::Object(map) => {
+            if node.embedded {
+                for key in ["apiVersion", "kind"] {
+                    if map
+                        .get(key)
+                        .and_then(Value::as_str)
+                        .is_none_or(str::is_empty)
+                    {
+                        outcome.add(FieldError::required(&child(path, key), "must not be empty"));
+                    }
+                }
+            }
+            for (key, value) in map {
+                if let Some(slot) = node.properties.get(key) {
+                    embedded(ty.at(slot), value, &child(path, key), outcome);
+                } else if let Additional::Typed(slot) = &node.additional {
+                    embedded(ty.at(slot), value, &format!("{path}[{key}]"), outcome);
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                embedded(ty.items(), item, &format!("{path}[{index}]"), outcome);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Sets and list maps hold each element once.
+fn lists(ty: Type<'_>, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let Some(node) = ty.node() else { return };
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                if let Some(slot) = node.properties.get(key) {
+                    lists(ty.at(slot), value, &child(path, key), errors);
+                } else if let Additional::Typed(slot) = &node.additional {
+                    lists(ty.at(slot), value, &format!("{path}[{key}]"), errors);
+                }
+            }
+        }
+        Value::Array(items) => {
+            match &node.list {
+                ListKind::Atomic => {}
+                ListKind::Set => repeated(items.iter().cloned(), path, errors),
+                ListKind::Map(keys) => {
+                    match items.iter().position(|i| !i.is_object() && !i.is_null()) {
+                        Some(index) => {
+                            let detail = "must be an object for an array of list-type map";
+                            let path = format!("{path}[{index}]");
+                            errors.extend(
+                                items
+                                    .get(index)
+                                    .map(|i| FieldError::invalid(&path, i, detail)),
+                            );
+                        }
+                        None => {
+                            let identities = items.iter().map(|item| {
+                                let pick =
+                                    |key: &String| item.get(key).map(|v| (key.clone(), v.clone()));
+                                Value::Object(keys.iter().filter_map(pick).collect())
+                            });
+                            repeated(identities, path, errors);
+                        }
+                    }
+                }
+            }
+            for (index, item) in items.iter().enumerate() {
+                lists(ty.items(), item, &format!("{path}[{index}]"), errors);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Names the second appearance of every value that appears more than once.
+fn repeated(values: impl Iterator<Item = Value>, path: &str, errors: &mut Vec<FieldError>) {
+    let mut seen: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
+    for (index, value) in values.enumerate() {
+        let times = seen.entry(value.to_string()).or_default();
+        *times += 1;
+        if *times == 2 {
+            errors.push(FieldError::duplicate(&format!("{path}[{index}]"), &value));
+        }
+    }
+}
+
+/// Status is written by controllers and metadata is checked elsewhere.
+fn built_in(ty: Type<'_>, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let Some(node) = ty.node() else { return };
+    match value {
+        Value::Object(map) => {
+            for key in &node.rules.required {
+                let text = node
+                    .properties
+                    .get(key)
+                    .is_some_and(|s| s.default == Some(Value::from("")));
+                let absent = match map.get(key) {
+                    None | Some(Value::Null) => true,
+                    Some(Value::String(found)) => text && found.is_empty(),
+                    Some(_) => false,
+                };
+                if absent {
+                    errors.push(FieldError::required(&child(path, key), ""));
+                }
+            }
+            for (key, value) in map {
+                if path.is_empty() && matches!(key.as_str(), "status" | "metadata") {
+                    continue;
+                }
+                if let Some(slot) = node.properties.get(key) {
+                    built_in(ty.at(slot), value, &child(path, key), errors);
+                } else if let Additional::Typed(slot) = &node.additional {
+                    built_in(ty.at(slot), value, &format!("{path}[{key}]"), errors);
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                built_in(ty.items(), item, &format!("{path}[{index}]"), errors);
+            }
+        }
+        Value::String(text) if !text.is_empty() => {
+            if !node.rules.one_of_values.is_empty() && !node.rules.one_of_values.contains(value) {
+                errors.push(FieldError::unsupported(
+                    path,
+                    value,
+                    &node.rules.one_of_values,
+                ));
+            }
+        }
+        _ => {}
+    }
+}

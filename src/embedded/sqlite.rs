@@ -1,1 +1,0 @@
-//! The store: an append-only log of changes in one SQLite file.

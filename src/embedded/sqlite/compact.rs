@@ -1,0 +1,132 @@
+//! Compaction: the file stays within twice its live data, a little at a time.
+
+use rusqlite::{Connection, TransactionBehavior, params};
+
+use super::{Event, Revision, open, read};
+
+/// What a row costs beside its bytes: columns, index entry, page headers.
+pub(super) const ROW_OVERHEAD: usize = 160;
+/// Rows that one step removes at most, so that a writer never waits long.
+const STEP_ROWS: usize = 512;
+const STEP_BYTES: u64 = 8 << 20;
+const STEP_PAGES: u32 = 512;
+
+/// How much history may lie beside the live data.
+pub(super) struct Bounds {
+    /// Below so many bytes of history nothing is done.
+    floor: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds { floor: 4 << 20 }
+    }
+}
+
+impl Bounds {
+    /// History has reached half of the live data.
+    pub(super) fn exceeded(&self, live: u64, dead: u64) -> bool {
+        dead > self.floor.max(live / 2)
+    }
+
+    /// How much history is kept once compaction runs.
+    fn target(&self, live: u64) -> u64 {
+        self.floor.max(live / 2) / 2
+    }
+}
+
+/// Takes one step of compaction and gives pages back; tells whether there is more to do.
+pub(super) fn tidy(
+    connection: &mut Connection,
+    bounds: &Bounds,
+    urgent: bool,
+) -> rusqlite::Result<bool> {
+    let live = read::state(connection, "live")?;
+    let dead = read::state(connection, "dead")?;
+    let more = if bounds.exceeded(live, dead) || (urgent && dead > bounds.target(live)) {
+        let surplus = dead.saturating_sub(bounds.target(live));
+        forget(connection, surplus.min(STEP_BYTES), STEP_ROWS)?;
+        true
+    } else {
+        false
+    };
+    Ok(give_back(connection)? || more)
+}
+
+/// Forgets all history.
+pub(super) fn everything(connection: &mut Connection) -> rusqlite::Result<Revision> {
+    let newest = open::newest(connection)?;
+    loop {
+        let compacted = forget(connection, u64::MAX, STEP_ROWS)?;
+        if compacted >= newest {
+            while give_back(connection)? {}
+            return Ok(compacted);
+        }
+    }
+}
+
+/// Moves the compacted revision up until so many bytes are free; the new one is stored with it.
+fn forget(connection: &mut Connection, bytes: u64, rows: usize) -> rusqlite::Result<Revision> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut compacted = read::state(&transaction, "compacted")?;
+    let mut freed = 0u64;
+    {
+        let mut log = transaction.prepare_cached(
+            "SELECT l.id, l.event, l.size, l.previous, p.size
+             FROM log l LEFT JOIN log p ON p.id = l.previous
+             WHERE l.id > ?1 ORDER BY l.id LIMIT ?2",
+        )?;
+        let mut remove = transaction.prepare_cached("DELETE FROM log WHERE id = ?1")?;
+        let page: Vec<(Revision, i64, u64, Revision, Option<u64>)> = log
+            .query_map(params![compacted, rows], |row| {
+                Ok((
+                    row.get(0)?,
+                    row.get(1)?,
+                    row.get(2)?,
+                    row.get(3)?,
+                    row.get(4)?,
+                ))
+            })?
+            .collect::<Result<_, _>>()?;
+        if page.is_empty() {
+            compacted = open::newest(&transaction)?;
+        }
+        for (id, event, size, previous, previous_size) in page {
+            if freed >= bytes {
+                break;
+            }
+            if let Some(size) = previous_size {
+                remove.execute([previous])?;
+                freed += size;
+            }
+            if event == Event::Deleted as i64 {
+                remove.execute([id])?;
+                freed += size;
+            }
+            compacted = id;
+        }
+    }
+    transaction.execute(
+        "UPDATE state SET value = ?1 WHERE name = 'compacted'",
+        [compacted],
+    )?;
+    transaction.execute(
+        "UPDATE state SET value = max(0, value - ?1) WHERE name = 'dead'",
+        [freed as i64],
+    )?;
+    transaction.commit()?;
+    Ok(compacted)
+}
+
+/// Gives some free pages back to the file system; tells whether many are left.
+fn give_back(connection: &Connection) -> rusqlite::Result<bool> {
+    let count = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
+    let (free, all) = (count("freelist_count")?, count("page_count")?);
+    if free <= (all / 8).max(256) {
+        return Ok(false);
+    }
+    let mut statement = connection.prepare(&format!("PRAGMA incremental_vacuum({STEP_PAGES})"))?;
+    let mut rows = statement.query([])?;
+    while rows.next()?.is_some() {}
+    Ok(true)
+}

@@ -1,0 +1,339 @@
+//! Opening the file: settings, layout, and the two threads that live with it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, RwLock, Weak};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::{Semaphore, watch};
+
+use super::compact::Bounds;
+use super::{Inner, OPEN, Revision, Store, write};
+
+/// `bowl`, so that a stray SQLite file is not taken for a store.
+const APPLICATION: i32 = 0x626f_776c;
+const LAYOUT: i32 = 1;
+const READERS: usize = 4;
+/// How often another process's commits are looked for; asking costs microseconds.
+const TAIL: Duration = Duration::from_millis(50);
+
+/// Why a store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The folder of the file cannot be made.
+    #[error("cannot create the folder of {path}: {cause}")]
+    Folder {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's reason.
+        cause: std::io::Error,
+    },
+    /// The file lies on a network file system.
+    #[error(
+        "{path} is on a network file system ({kind}), whose locks SQLite cannot trust; choose a local file with --embedded=FILE"
+    )]
+    Network {
+        /// The file.
+        path: PathBuf,
+        /// The file system.
+        kind: &'static str,
+    },
+    /// The file is not one of ours.
+    #[error("{0} is not a bowline store; choose another file with --embedded=FILE")]
+    Foreign(PathBuf),
+    /// The file was written by a later bowline.
+    #[error("{path} has layout {found}, and this bowline knows {known}: use a newer bowline")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The layout of the file.
+        found: i32,
+        /// The layout that this program writes.
+        known: i32,
+    },
+    /// SQLite refused.
+    #[error("cannot open {path}: {cause}")]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// SQLite's reason.
+        cause: rusqlite::Error,
+    },
+    /// What the store must hold from the start could not be written.
+    #[error("cannot set up {path}: {message}")]
+    SetUp {
+        /// The file.
+        path: PathBuf,
+        /// What was refused.
+        message: String,
+    },
+}
+
+impl Store {
+    /// Opens or creates the file. A second call for the same file shares the first one's connections.
+    pub fn open(path: &Path) -> Result<Store, OpenError> {
+        let path = absolute(path)?;
+        let mut open = OPEN.lock().unwrap_or_else(|e| e.into_inner());
+        let open = open.get_or_insert_with(HashMap::new);
+        if let Some(inner) = open.get(&path).and_then(Weak::upgrade) {
+            return Ok(Store(inner));
+        }
+        open.retain(|_, inner| inner.strong_count() > 0);
+        let inner = start(&path)?;
+        open.insert(path, Arc::downgrade(&inner));
+        Ok(Store(inner))
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, OpenError> {
+    let trouble = |cause| OpenError::Folder {
+        path: path.to_owned(),
+        cause,
+    };
+    let whole = std::path::absolute(path).map_err(trouble)?;
+    let folder = whole.parent().unwrap_or(Path::new("/"));
+    if !folder.exists() {
+        make_private_folder(folder).map_err(trouble)?;
+    }
+    let folder = folder.canonicalize().map_err(trouble)?;
+    refuse_network(&whole, &folder)?;
+    Ok(match whole.file_name() {
+        Some(name) => folder.join(name),
+        None => whole,
+    })
+}
+
+#[cfg(unix)]
+fn make_private_folder(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+}
+
+#[cfg(not(unix))]
+fn make_private_folder(folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)
+}
+
+#[cfg(target_os = "linux")]
+fn refuse_network(path: &Path, folder: &Path) -> Result<(), OpenError> {
+    let Ok(stat) = rustix::fs::statfs(folder) else {
+        return Ok(());
+    };
+    let kind = match stat.f_type as u32 {
+        0x6969 => "nfs",
+        0x517b | 0xfe53_4d42 => "smb",
+        0xff53_4d42 => "cifs",
+        0x5346_414f => "afs",
+        0x00c3_6400 => "ceph",
+        0x0102_1997 => "9p",
+        _ => return Ok(()),
+    };
+    Err(OpenError::Network {
+        path: path.to_owned(),
+        kind,
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn refuse_network(_: &Path, _: &Path) -> Result<(), OpenError> {
+    Ok(())
+}
+
+fn start(path: &Path) -> Result<Arc<Inner>, OpenError> {
+    let failed = |cause| OpenError::Sqlite {
+        path: path.to_owned(),
+        cause,
+    };
+    make_private_file(path);
+    let mut writer = connect(path).map_err(failed)?;
+    lay_out(&mut writer, path)?;
+    let tail = connect(path).map_err(failed)?;
+    let newest = newest(&tail).map_err(failed)?;
+    let (jobs, inbox) = std::sync::mpsc::channel();
+    let inner = Arc::new(Inner {
+        path: path.to_owned(),
+        jobs,
+        idle: Mutex::new(Vec::new()),
+        readers: Semaphore::new(READERS),
+        head: watch::Sender::new(newest),
+        touched: RwLock::new(HashMap::new()),
+        bounds: Bounds::default(),
+    });
+    let weak = Arc::downgrade(&inner);
+    let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
+        std::thread::Builder::new().name(name.into()).spawn(run)
+    };
+    let threads = spawn("store-writer", {
+        let weak = weak.clone();
+        Box::new(move || write::run(weak, writer, inbox))
+    })
+    .and_then(|_| spawn("store-tail", Box::new(move || follow(weak, tail, newest))));
+    threads.map_err(|cause| OpenError::Folder {
+        path: path.to_owned(),
+        cause,
+    })?;
+    Ok(inner)
+}
+
+/// Secrets lie in the file, so it is its owner's alone from the start.
+fn make_private_file(path: &Path) {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    // An existing file, or one that cannot be made, is SQLite's to complain about.
+    drop(options.open(path));
+}
+
+/// Opens one more connection with the settings that durability and sharing need.
+pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::from_secs(20))?;
+    // Only an empty file takes it: it has to come before the first table.
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "journal_size_limit", 4 << 20)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.set_prepared_statement_cache_capacity(32);
+    Ok(connection)
+}
+
+fn lay_out(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    let failed = |cause| OpenError::Sqlite {
+        path: path.to_owned(),
+        cause,
+    };
+    let pragma = |connection: &Connection, name: &str| {
+        connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0))
+    };
+    let check = |connection: &Connection| -> Result<bool, OpenError> {
+        let application = pragma(connection, "application_id").map_err(failed)?;
+        let layout = pragma(connection, "user_version").map_err(failed)?;
+        match (application, layout) {
+            (APPLICATION, LAYOUT) => Ok(true),
+            (APPLICATION, found) => Err(OpenError::Newer {
+                path: path.to_owned(),
+                found,
+                known: LAYOUT,
+            }),
+            _ => Ok(false),
+        }
+    };
+    if check(connection)? {
+        return Ok(());
+    }
+    // Two processes may create the file together: the lock decides, the second looks again.
+    let transaction = connection
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+        .map_err(failed)?;
+    if check(&transaction)? {
+        return Ok(());
+    }
+    let tables: i64 = transaction
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(failed)?;
+    if tables > 0 {
+        return Err(OpenError::Foreign(path.to_owned()));
+    }
+    transaction.execute_batch(TABLES).map_err(failed)?;
+    transaction
+        .pragma_update(None, "application_id", APPLICATION)
+        .and_then(|()| transaction.pragma_update(None, "user_version", LAYOUT))
+        .and_then(|()| transaction.commit())
+        .map_err(failed)
+}
+
+/// `meta` stands before `rest`, and both at the end, so that a reader of metadata or of
+/// keys never touches the overflow pages of a large body.
+const TABLES: &str = "
+CREATE TABLE log (
+    id        INTEGER PRIMARY KEY AUTOINCREMENT,
+    resource  TEXT    NOT NULL,
+    namespace TEXT    NOT NULL,
+    name      TEXT    NOT NULL,
+    event     INTEGER NOT NULL,
+    deleting  INTEGER NOT NULL,
+    previous  INTEGER NOT NULL,
+    size      INTEGER NOT NULL,
+    meta      BLOB    NOT NULL,
+    rest      BLOB    NOT NULL
+);
+CREATE INDEX newest ON log (resource, namespace, name, id, event);
+CREATE TABLE owned (
+    owner     TEXT NOT NULL,
+    resource  TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    name      TEXT NOT NULL,
+    PRIMARY KEY (owner, resource, namespace, name)
+) WITHOUT ROWID;
+CREATE TABLE alive (uid TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE follow_up (
+    what      TEXT NOT NULL,
+    subject   TEXT NOT NULL,
+    PRIMARY KEY (what, subject)
+) WITHOUT ROWID;
+CREATE TABLE state (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO state VALUES ('compacted', 0), ('live', 0), ('dead', 0), ('installed', 0);
+-- Revision 1 is taken, so that a list of an empty store has a revision to watch from.
+INSERT INTO sqlite_sequence VALUES ('log', 1);
+";
+
+/// The newest revision given out, deletions and compacted rows included.
+pub(super) fn newest(connection: &Connection) -> rusqlite::Result<Revision> {
+    connection
+        .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'log'")?
+        .query_row([], |row| row.get(0))
+}
+
+/// Looks for commits of other processes for as long as the store is open.
+fn follow(store: Weak<Inner>, connection: Connection, mut seen: Revision) {
+    let version = || {
+        connection
+            .pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0))
+            .ok()
+    };
+    let mut last = version();
+    loop {
+        std::thread::park_timeout(TAIL);
+        let Some(store) = store.upgrade() else { return };
+        let now = version();
+        if now == last && now.is_some() {
+            continue;
+        }
+        match changed_since(&connection, seen) {
+            Ok((changed, newest)) => {
+                last = now;
+                seen = newest;
+                store.publish(changed, newest);
+            }
+            Err(cause) => tracing::warn!(%cause, "cannot look for changes of other processes"),
+        }
+    }
+}
+
+type Touched = Vec<(Arc<str>, Revision)>;
+
+fn changed_since(connection: &Connection, seen: Revision) -> rusqlite::Result<(Touched, Revision)> {
+    // One read transaction, so that the number covers exactly the rows.
+    let transaction = connection.unchecked_transaction()?;
+    let newest = newest(&transaction)?;
+    let mut statement = transaction
+        .prepare_cached("SELECT resource, max(id) FROM log WHERE id > ?1 GROUP BY resource")?;
+    let changed = statement
+        .query_map([seen], |row| {
+            Ok((row.get::<_, String>(0)?.into(), row.get(1)?))
+        })?
+        .collect::<Result<_, _>>()?;
+    Ok((changed, newest))
+}

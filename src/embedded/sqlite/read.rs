@@ -1,0 +1,411 @@
+//! Reading: one object, a page of a list, a page of the log.
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{Event, FollowUp, Inner, Key, Revision, Row, Store, StoreError, open};
+
+/// All objects of a resource, or those of one namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scope {
+    /// `{group}/{plural}`.
+    pub resource: Arc<str>,
+    /// One namespace; all when empty.
+    pub namespace: Option<String>,
+}
+
+/// What to read of a list.
+#[derive(Clone, Debug)]
+pub struct PageRequest {
+    /// Which objects.
+    pub scope: Scope,
+    /// The (namespace, name) to go on after.
+    pub after: Option<(String, String)>,
+    /// The revision to read at; the newest when absent.
+    pub at: Option<Revision>,
+    /// At most so many objects.
+    pub rows: usize,
+    /// Stops once the page holds so many bytes; a single larger object still fits.
+    pub bytes: usize,
+    /// Reads the bodies too, not only the metadata.
+    pub bodies: bool,
+}
+
+/// A page of a list, in the order of (namespace, name).
+#[derive(Debug)]
+pub struct Page {
+    /// The objects.
+    pub rows: Vec<Row>,
+    /// The revision that the page shows.
+    pub revision: Revision,
+    /// There are objects after the last one.
+    pub more: bool,
+}
+
+/// A page of the log.
+#[derive(Debug)]
+pub struct Changes {
+    /// Each change with the state before it, where that was asked for.
+    pub rows: Vec<(Row, Option<Row>)>,
+    /// Everything up to here has been read.
+    pub upto: Revision,
+}
+
+const CHANGE_ROWS: usize = 256;
+const CHANGE_BYTES: usize = 4 << 20;
+
+impl Store {
+    /// Reads the newest state of one object; nothing when it does not exist.
+    pub async fn get(&self, key: &Key) -> Result<Option<Row>, StoreError> {
+        let key = key.clone();
+        self.read(move |connection| {
+            let row = newest_row(connection, &key)?;
+            Ok(Ok(row.filter(|row| row.event != Event::Deleted)))
+        })
+        .await
+    }
+
+    /// Reads one page of a list, at the newest or at an older revision.
+    pub async fn page(&self, request: PageRequest) -> Result<Page, StoreError> {
+        self.read(move |connection| page(connection, &request))
+            .await
+    }
+
+    /// Counts the objects of a scope after a key, at a revision.
+    pub async fn count_after(
+        &self,
+        scope: Scope,
+        after: (String, String),
+        at: Revision,
+    ) -> Result<u64, StoreError> {
+        self.read(move |connection| {
+            let sql = format!(
+                "SELECT count(*) FROM ({}) WHERE event < 2",
+                newest_of_each(scope.namespace.is_some(), "")
+            );
+            let mut statement = connection.prepare_cached(&sql)?;
+            let namespace = scope.namespace.as_deref().unwrap_or(&after.0);
+            statement
+                .query_row(
+                    params![scope.resource.as_ref(), namespace, after.1, at],
+                    |row| row.get(0),
+                )
+                .map(Ok)
+        })
+        .await
+    }
+
+    /// Reads the changes of a scope after a revision, oldest first.
+    pub async fn changes(
+        &self,
+        scope: Scope,
+        after: Revision,
+        with_previous: bool,
+        bodies: bool,
+    ) -> Result<Changes, StoreError> {
+        self.read(move |connection| changes(connection, &scope, after, with_previous, bodies))
+            .await
+    }
+
+    /// The objects that name an owner by its uid.
+    pub async fn dependents(&self, owner: &str) -> Result<Vec<Key>, StoreError> {
+        let owner = owner.to_owned();
+        self.read(move |connection| {
+            connection
+                .prepare_cached("SELECT resource, namespace, name FROM owned WHERE owner = ?1")?
+                .query_map([owner], |row| {
+                    Ok(Key {
+                        resource: row.get::<_, String>(0)?.into(),
+                        namespace: row.get(1)?,
+                        name: row.get(2)?,
+                    })
+                })?
+                .collect::<Result<_, _>>()
+                .map(Ok)
+        })
+        .await
+    }
+
+    /// Work that a deletion left to be done.
+    pub async fn follow_ups(&self) -> Result<Vec<FollowUp>, StoreError> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached("SELECT what, subject FROM follow_up")?;
+            let rows =
+                statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
+            let found = rows
+                .collect::<Result<Vec<(String, String)>, _>>()?
+                .into_iter()
+                .filter_map(|(what, subject)| FollowUp::stored(&what, subject))
+                .collect();
+            Ok(Ok(found))
+        })
+        .await
+    }
+
+    /// Bytes of the newest states and bytes that compaction may free.
+    pub async fn sizes(&self) -> Result<(u64, u64), StoreError> {
+        self.read(|connection| Ok(Ok((state(connection, "live")?, state(connection, "dead")?))))
+            .await
+    }
+
+    /// A mark of what was installed last; 0 for nothing.
+    pub async fn installed(&self) -> Result<u64, StoreError> {
+        self.read(|connection| state(connection, "installed").map(Ok))
+            .await
+    }
+
+    /// The newest revision in the file, whoever wrote it.
+    pub async fn newest(&self) -> Result<Revision, StoreError> {
+        self.read(|connection| open::newest(connection).map(Ok))
+            .await
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let store = self.clone();
+        let _turn = self
+            .0
+            .readers
+            .acquire()
+            .await
+            .map_err(|_| StoreError::Closed)?;
+        tokio::task::spawn_blocking(move || {
+            let connection = match store.0.idle_connection() {
+                Some(connection) => connection,
+                None => open::connect(&store.0.path).map_err(|cause| store.failed(cause))?,
+            };
+            // A transaction, so that the rows and the revision belong together; it ends here.
+            let answer = connection
+                .unchecked_transaction()
+                .and_then(|_transaction| query(&connection));
+            let mut idle = store.0.idle.lock().unwrap_or_else(|e| e.into_inner());
+            idle.push(connection);
+            answer.map_err(|cause| store.failed(cause))?
+        })
+        .await
+        .map_err(|_| StoreError::Closed)?
+    }
+}
+
+impl Inner {
+    fn idle_connection(&self) -> Option<Connection> {
+        self.idle.lock().unwrap_or_else(|e| e.into_inner()).pop()
+    }
+}
+
+/// Reads a number of the store's own book-keeping.
+pub(super) fn state(connection: &Connection, name: &str) -> rusqlite::Result<u64> {
+    connection
+        .prepare_cached("SELECT value FROM state WHERE name = ?1")?
+        .query_row([name], |row| row.get(0))
+}
+
+/// The newest row of a key, a deletion included.
+pub(super) fn newest_row(connection: &Connection, key: &Key) -> rusqlite::Result<Option<Row>> {
+    connection
+        .prepare_cached(
+            "SELECT id, event, previous, meta, rest FROM log
+             WHERE resource = ?1 AND namespace = ?2 AND name = ?3 ORDER BY id DESC LIMIT 1",
+        )?
+        .query_row(
+            params![key.resource.as_ref(), key.namespace, key.name],
+            |row| {
+                Ok(Row {
+                    revision: row.get(0)?,
+                    key: key.clone(),
+                    event: event(row.get(1)?),
+                    previous: row.get(2)?,
+                    meta: row.get(3)?,
+                    rest: row.get(4)?,
+                })
+            },
+        )
+        .optional()
+}
+
+fn event(code: i64) -> Event {
+    match code {
+        0 => Event::Created,
+        1 => Event::Updated,
+        _ => Event::Deleted,
+    }
+}
+
+/// The newest row of each key at a revision. The index alone answers it, and a bare column
+/// beside max() comes from the row that has the maximum.
+fn newest_of_each(one_namespace: bool, limit: &str) -> String {
+    let range = if one_namespace {
+        "namespace = ?2 AND name > ?3"
+    } else {
+        "(namespace, name) > (?2, ?3)"
+    };
+    format!(
+        "SELECT max(id) AS id, event, namespace, name FROM log
+         WHERE resource = ?1 AND {range} AND id <= ?4
+         GROUP BY namespace, name ORDER BY namespace, name {limit}"
+    )
+}
+
+fn page(
+    connection: &Connection,
+    request: &PageRequest,
+) -> rusqlite::Result<Result<Page, StoreError>> {
+    let newest = open::newest(connection)?;
+    let at = request.at.unwrap_or(newest);
+    if let Err(refused) = readable(connection, at, newest)? {
+        return Ok(Err(refused));
+    }
+    let scope = &request.scope;
+    let (mut namespace, mut name) = request.after.clone().unwrap_or_default();
+    if let Some(only) = &scope.namespace {
+        namespace.clone_from(only);
+    }
+    let sql = newest_of_each(scope.namespace.is_some(), "LIMIT ?5");
+    let mut keys = connection.prepare_cached(&sql)?;
+    let mut bodies = connection.prepare_cached(if request.bodies {
+        "SELECT previous, meta, rest FROM log WHERE id = ?1"
+    } else {
+        "SELECT previous, meta, x'' FROM log WHERE id = ?1"
+    })?;
+    let mut found = Page {
+        rows: Vec::new(),
+        revision: at,
+        more: false,
+    };
+    let mut bytes = 0;
+    loop {
+        // One more than asked for tells whether there is a next page.
+        let wanted = (request.rows - found.rows.len()).min(512) + 1;
+        let batch: Vec<(Revision, i64, String, String)> = keys
+            .query_map(
+                params![scope.resource.as_ref(), namespace, name, at, wanted],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
+            )?
+            .collect::<Result<_, _>>()?;
+        let last = batch.len() < wanted;
+        for (id, code, ns, n) in batch {
+            (namespace, name) = (ns.clone(), n.clone());
+            if event(code) == Event::Deleted {
+                continue;
+            }
+            if found.rows.len() >= request.rows || bytes >= request.bytes {
+                found.more = true;
+                return Ok(Ok(found));
+            }
+            let row = bodies.query_row([id], |row| {
+                Ok(Row {
+                    revision: id,
+                    key: Key {
+                        resource: scope.resource.clone(),
+                        namespace: ns,
+                        name: n,
+                    },
+                    event: event(code),
+                    previous: row.get(0)?,
+                    meta: row.get(1)?,
+                    rest: row.get(2)?,
+                })
+            })?;
+            bytes += row.meta.len() + row.rest.len();
+            found.rows.push(row);
+        }
+        if last {
+            return Ok(Ok(found));
+        }
+    }
+}
+
+fn readable(
+    connection: &Connection,
+    asked: Revision,
+    newest: Revision,
+) -> rusqlite::Result<Result<(), StoreError>> {
+    if asked > newest {
+        return Ok(Err(StoreError::Future { asked, newest }));
+    }
+    let compacted = state(connection, "compacted")?;
+    if asked < compacted {
+        return Ok(Err(StoreError::Compacted { asked, compacted }));
+    }
+    Ok(Ok(()))
+}
+
+fn changes(
+    connection: &Connection,
+    scope: &Scope,
+    after: Revision,
+    with_previous: bool,
+    bodies: bool,
+) -> rusqlite::Result<Result<Changes, StoreError>> {
+    let newest = open::newest(connection)?;
+    if let Err(refused) = readable(connection, after, newest)? {
+        return Ok(Err(refused));
+    }
+    let rest = |table: &str| match bodies {
+        true => format!("{table}.rest"),
+        false => "x''".to_owned(),
+    };
+    let (columns, join) = match with_previous {
+        true => (
+            format!("p.event, p.previous, p.meta, {}", rest("p")),
+            "LEFT JOIN log p ON p.id = l.previous",
+        ),
+        false => ("NULL, NULL, NULL, NULL".to_owned(), ""),
+    };
+    let only = if scope.namespace.is_some() {
+        "AND l.namespace = ?3"
+    } else {
+        "AND ?3 IS NULL"
+    };
+    // The plus sign keeps the planner on the primary key: only what is new is read.
+    let sql = format!(
+        "SELECT l.id, l.namespace, l.name, l.event, l.previous, l.meta, {}, {columns}
+         FROM log l {join} WHERE l.id > ?1 AND +l.resource = ?2 {only} ORDER BY l.id LIMIT {CHANGE_ROWS}",
+        rest("l")
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![after, scope.resource.as_ref(), scope.namespace])?;
+    let mut found = Changes {
+        rows: Vec::new(),
+        upto: newest,
+    };
+    let mut bytes = 0;
+    while let Some(row) = rows.next()? {
+        let key = Key {
+            resource: scope.resource.clone(),
+            namespace: row.get(1)?,
+            name: row.get(2)?,
+        };
+        let previous: Revision = row.get(4)?;
+        let before = match row.get::<_, Option<i64>>(7)? {
+            Some(code) => Some(Row {
+                revision: previous,
+                key: key.clone(),
+                event: event(code),
+                previous: row.get(8)?,
+                meta: row.get(9)?,
+                rest: row.get(10)?,
+            }),
+            None => None,
+        };
+        let change = Row {
+            revision: row.get(0)?,
+            key,
+            event: event(row.get(3)?),
+            previous,
+            meta: row.get(5)?,
+            rest: row.get(6)?,
+        };
+        bytes += change.meta.len() + change.rest.len();
+        let revision = change.revision;
+        found.rows.push((change, before));
+        if found.rows.len() == CHANGE_ROWS || bytes >= CHANGE_BYTES {
+            found.upto = revision;
+            break;
+        }
+    }
+    Ok(Ok(found))
+}

@@ -1,0 +1,521 @@
+//! Writing: one thread, one transaction for all that waits, one sync for all of them.
+
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use tokio::sync::oneshot;
+
+use super::{Event, Inner, Key, Revision, Row, Store, StoreError, compact, open, read};
+
+/// What must be there for a write to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// No such object.
+    Absent,
+    /// The object exactly as of this revision.
+    Revision(Revision),
+}
+
+/// A change to be stored.
+#[derive(Debug)]
+pub enum Write {
+    /// A new or changed object.
+    Put(Put),
+    /// An object that goes.
+    Remove(Remove),
+}
+
+/// A new or changed object.
+#[derive(Debug)]
+pub struct Put {
+    /// Which object.
+    pub key: Key,
+    /// What it replaces.
+    pub expect: Expect,
+    /// The object's uid.
+    pub uid: String,
+    /// The object has a deletionTimestamp.
+    pub deleting: bool,
+    /// `metadata` as JSON, without the resourceVersion.
+    pub meta: Vec<u8>,
+    /// Everything but apiVersion, kind and metadata, as a JSON object.
+    pub rest: Vec<u8>,
+    /// Uids of owners that it names and did not name before.
+    pub owners_gained: Vec<String>,
+    /// Uids of owners that it no longer names.
+    pub owners_lost: Vec<String>,
+    /// Work to be done because of it.
+    pub follow_ups: Vec<FollowUp>,
+}
+
+/// An object that goes.
+#[derive(Debug)]
+pub struct Remove {
+    /// Which object.
+    pub key: Key,
+    /// The state that is removed.
+    pub expect: Revision,
+    /// The object's uid.
+    pub uid: String,
+    /// Its last metadata, for those who watch.
+    pub meta: Vec<u8>,
+    /// Its last body.
+    pub rest: Vec<u8>,
+    /// Uids of the owners that it names.
+    pub owners: Vec<String>,
+}
+
+/// Work that outlives the request that caused it, and a crash.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FollowUp {
+    /// What is to be done.
+    pub what: Follow,
+    /// To which uid or name.
+    pub subject: String,
+}
+
+/// Kinds of work that a deletion leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Follow {
+    /// Delete what the gone owner (a uid) owned.
+    Dependents,
+    /// Delete what an owner (a key) owns before the owner itself goes.
+    Foreground,
+    /// Free what an owner (a key) owns, then let the owner go.
+    Orphan,
+    /// Empty a namespace, then let it go.
+    Namespace,
+    /// Delete the objects of a definition, then let it go.
+    Definition,
+}
+
+impl FollowUp {
+    const NAMES: [(Follow, &str); 5] = [
+        (Follow::Dependents, "dependents"),
+        (Follow::Foreground, "foreground"),
+        (Follow::Orphan, "orphan"),
+        (Follow::Namespace, "namespace"),
+        (Follow::Definition, "definition"),
+    ];
+
+    pub(super) fn stored(what: &str, subject: String) -> Option<FollowUp> {
+        let (what, _) = Self::NAMES.into_iter().find(|(_, name)| *name == what)?;
+        Some(FollowUp { what, subject })
+    }
+
+    fn name(&self) -> &'static str {
+        Self::NAMES
+            .into_iter()
+            .find(|(what, _)| *what == self.what)
+            .map_or("", |(_, name)| name)
+    }
+}
+
+type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+
+pub(super) enum Job {
+    Write(Write, Reply<Revision>),
+    Done(FollowUp, Reply<()>),
+    Installed(u64, Reply<()>),
+    Compact(Reply<Revision>),
+}
+
+/// At most so many requests share one transaction.
+const BATCH: usize = 128;
+/// Space is given back when nobody has written for so long.
+const IDLE: Duration = Duration::from_millis(200);
+
+impl Store {
+    /// Stores one change, durably, if what it expects is still there; its revision, or the conflict.
+    pub async fn write(&self, write: Write) -> Result<Revision, StoreError> {
+        self.ask(|reply| Job::Write(write, reply)).await
+    }
+
+    /// Strikes a piece of finished work from the list.
+    pub async fn done(&self, work: FollowUp) -> Result<(), StoreError> {
+        self.ask(|reply| Job::Done(work, reply)).await
+    }
+
+    /// Sets the mark of what was installed.
+    pub async fn set_installed(&self, mark: u64) -> Result<(), StoreError> {
+        self.ask(|reply| Job::Installed(mark, reply)).await
+    }
+
+    /// Forgets every replaced state, so that older watches have to start again.
+    pub async fn compact(&self) -> Result<Revision, StoreError> {
+        self.ask(Job::Compact).await
+    }
+
+    async fn ask<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.0
+            .jobs
+            .send(job(reply))
+            .map_err(|_| StoreError::Closed)?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+}
+
+/// Serves the writes of this process until the store is dropped.
+pub(super) fn run(store: Weak<Inner>, mut connection: Connection, inbox: Receiver<Job>) {
+    let mut tidy = false;
+    loop {
+        let wait = if tidy {
+            IDLE
+        } else {
+            Duration::from_secs(3600)
+        };
+        let first = match inbox.recv_timeout(wait) {
+            Ok(job) => Some(job),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        let Some(inner) = store.upgrade() else { return };
+        let Some(first) = first else {
+            tidy = compact::tidy(&mut connection, &inner.bounds, false).unwrap_or(false);
+            continue;
+        };
+        let mut jobs = vec![first];
+        jobs.extend(inbox.try_iter().take(BATCH - 1));
+        tidy = true;
+        if commit(&mut connection, &inner, jobs) {
+            // Past the bound: a step now, between two batches, however busy it is.
+            if let Err(cause) = compact::tidy(&mut connection, &inner.bounds, true) {
+                tracing::warn!(%cause, "compaction failed");
+            }
+        }
+    }
+}
+
+/// Answers one request once the fate of its batch is known.
+type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
+
+/// Writes a batch; tells whether compaction is due.
+fn commit(connection: &mut Connection, inner: &Inner, jobs: Vec<Job>) -> bool {
+    let mut answers: Vec<Answer> = Vec::new();
+    let mut compactions = Vec::new();
+    match write_all(connection, jobs, &mut answers, &mut compactions) {
+        Ok(written) => {
+            inner.publish(written.changed, written.newest);
+            answers.into_iter().for_each(|answer| answer(Ok(())));
+            for reply in compactions {
+                let done = compact::everything(connection).map_err(|cause| inner.failed(cause));
+                drop(reply.send(done));
+            }
+            inner.bounds.exceeded(written.live, written.dead)
+        }
+        Err(cause) => {
+            let cause = Arc::new(cause);
+            for answer in answers {
+                answer(Err(StoreError::Sqlite {
+                    path: inner.path.clone(),
+                    cause: cause.clone(),
+                }));
+            }
+            false
+        }
+    }
+}
+
+fn write_all(
+    connection: &mut Connection,
+    jobs: Vec<Job>,
+    answers: &mut Vec<Answer>,
+    compactions: &mut Vec<Reply<Revision>>,
+) -> rusqlite::Result<Written> {
+    // Each job leaves its answer here, so that a failure reaches all of the batch.
+    let mut writes = Vec::new();
+    let mut finished = Vec::new();
+    let mut mark = None;
+    for job in jobs {
+        match job {
+            Job::Write(write, reply) => {
+                let (outcome, settled) = std::sync::mpsc::channel();
+                answers.push(Box::new(move |fate| {
+                    let answer =
+                        fate.and_then(|()| settled.recv().unwrap_or(Err(StoreError::Closed)));
+                    drop(reply.send(answer));
+                }));
+                writes.push((write, outcome));
+            }
+            Job::Done(work, reply) => {
+                answers.push(Box::new(move |fate| drop(reply.send(fate))));
+                finished.push(work);
+            }
+            Job::Installed(number, reply) => {
+                answers.push(Box::new(move |fate| drop(reply.send(fate))));
+                mark = Some(number);
+            }
+            Job::Compact(reply) => compactions.push(reply),
+        }
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut batch = Batch::begin(&transaction)?;
+    for (write, outcome) in writes {
+        drop(outcome.send(batch.store(write)?));
+    }
+    for work in finished {
+        transaction
+            .prepare_cached("DELETE FROM follow_up WHERE what = ?1 AND subject = ?2")?
+            .execute(params![work.name(), work.subject])?;
+    }
+    if let Some(mark) = mark {
+        transaction.execute(
+            "UPDATE state SET value = ?1 WHERE name = 'installed'",
+            [mark],
+        )?;
+    }
+    let written = batch.finish()?;
+    transaction.commit()?;
+    Ok(written)
+}
+
+/// What a batch changed, and what the file holds after it.
+struct Written {
+    changed: HashMap<Arc<str>, Revision>,
+    newest: Revision,
+    live: u64,
+    dead: u64,
+}
+
+/// One open transaction and what has been written in it so far.
+struct Batch<'a> {
+    connection: &'a Connection,
+    newest: Revision,
+    live: i64,
+    dead: i64,
+    changed: HashMap<Arc<str>, Revision>,
+}
+
+impl<'a> Batch<'a> {
+    fn begin(connection: &'a Connection) -> rusqlite::Result<Self> {
+        Ok(Batch {
+            newest: open::newest(connection)?,
+            connection,
+            live: 0,
+            dead: 0,
+            changed: HashMap::new(),
+        })
+    }
+
+    /// Checks first and writes then, so that a refusal leaves nothing behind.
+    fn store(&mut self, write: Write) -> rusqlite::Result<Result<Revision, StoreError>> {
+        match write {
+            Write::Put(put) => self.put(put),
+            Write::Remove(remove) => self.remove(remove),
+        }
+    }
+
+    fn put(&mut self, put: Put) -> rusqlite::Result<Result<Revision, StoreError>> {
+        let current = match self.current(&put.key, put.expect)? {
+            Ok(current) => current,
+            Err(conflict) => return Ok(Err(conflict)),
+        };
+        if put.expect == Expect::Absent
+            && let Err(refused) = self.namespace_takes(&put.key)?
+        {
+            return Ok(Err(refused));
+        }
+        let event = match put.expect {
+            Expect::Absent => Event::Created,
+            Expect::Revision(_) => Event::Updated,
+        };
+        let revision = self.append(&put.key, event, put.deleting, current, &put.meta, &put.rest)?;
+        if event == Event::Created {
+            self.connection
+                .prepare_cached("INSERT OR IGNORE INTO alive VALUES (?1)")?
+                .execute([&put.uid])?;
+        }
+        for owner in &put.owners_lost {
+            self.disown(owner, &put.key)?;
+        }
+        for owner in &put.owners_gained {
+            if !self.exists("SELECT 1 FROM alive WHERE uid = ?1", owner)? {
+                // Its owner is gone already: the collector has to know.
+                self.remember(&[FollowUp {
+                    what: Follow::Dependents,
+                    subject: owner.clone(),
+                }])?;
+            }
+            self.connection
+                .prepare_cached("INSERT OR IGNORE INTO owned VALUES (?1, ?2, ?3, ?4)")?
+                .execute(params![
+                    owner,
+                    put.key.resource.as_ref(),
+                    put.key.namespace,
+                    put.key.name
+                ])?;
+        }
+        self.remember(&put.follow_ups)?;
+        Ok(Ok(revision))
+    }
+
+    fn remove(&mut self, remove: Remove) -> rusqlite::Result<Result<Revision, StoreError>> {
+        let expect = Expect::Revision(remove.expect);
+        let current = match self.current(&remove.key, expect)? {
+            Ok(current) => current,
+            Err(conflict) => return Ok(Err(conflict)),
+        };
+        let revision = self.append(
+            &remove.key,
+            Event::Deleted,
+            true,
+            current,
+            &remove.meta,
+            &remove.rest,
+        )?;
+        for owner in &remove.owners {
+            self.disown(owner, &remove.key)?;
+        }
+        self.connection
+            .prepare_cached("DELETE FROM alive WHERE uid = ?1")?
+            .execute([&remove.uid])?;
+        if self.exists("SELECT 1 FROM owned WHERE owner = ?1", &remove.uid)? {
+            self.remember(&[FollowUp {
+                what: Follow::Dependents,
+                subject: remove.uid,
+            }])?;
+        }
+        Ok(Ok(revision))
+    }
+
+    /// The (revision, size) that the write replaces, or the conflict.
+    fn current(
+        &self,
+        key: &Key,
+        expect: Expect,
+    ) -> rusqlite::Result<Result<Option<(Revision, i64)>, StoreError>> {
+        let found: Option<(Revision, i64, i64)> = self
+            .connection
+            .prepare_cached(
+                "SELECT id, event, size FROM log
+                 WHERE resource = ?1 AND namespace = ?2 AND name = ?3 ORDER BY id DESC LIMIT 1",
+            )?
+            .query_row(
+                params![key.resource.as_ref(), key.namespace, key.name],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            )
+            .optional()?;
+        let there = found
+            .filter(|(_, event, _)| *event != Event::Deleted as i64)
+            .map(|(revision, _, size)| (revision, size));
+        match (there, expect) {
+            (None, Expect::Absent) => Ok(Ok(None)),
+            (Some(found), Expect::Revision(revision)) if found.0 == revision => Ok(Ok(Some(found))),
+            (None, _) => Ok(Err(StoreError::Conflict(None))),
+            (Some(_), _) => {
+                let row: Option<Row> = read::newest_row(self.connection, key)?;
+                Ok(Err(StoreError::Conflict(row.map(Box::new))))
+            }
+        }
+    }
+
+    /// Asked inside the transaction, so that nothing is born in a namespace that goes.
+    fn namespace_takes(&self, key: &Key) -> rusqlite::Result<Result<(), StoreError>> {
+        if key.namespace.is_empty() {
+            return Ok(Ok(()));
+        }
+        let found: Option<(i64, bool)> = self
+            .connection
+            .prepare_cached(
+                "SELECT event, deleting FROM log WHERE resource = '/namespaces'
+                 AND namespace = '' AND name = ?1 ORDER BY id DESC LIMIT 1",
+            )?
+            .query_row([&key.namespace], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        Ok(match found {
+            Some((event, false)) if event != Event::Deleted as i64 => Ok(()),
+            Some((event, true)) if event != Event::Deleted as i64 => {
+                Err(StoreError::Namespace { terminating: true })
+            }
+            _ => Err(StoreError::Namespace { terminating: false }),
+        })
+    }
+
+    fn append(
+        &mut self,
+        key: &Key,
+        event: Event,
+        deleting: bool,
+        replaced: Option<(Revision, i64)>,
+        meta: &[u8],
+        rest: &[u8],
+    ) -> rusqlite::Result<Revision> {
+        let size = (meta.len() + rest.len() + compact::ROW_OVERHEAD) as i64;
+        let revision = self.newest + 1;
+        self.connection
+            .prepare_cached("INSERT INTO log VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?
+            .execute(params![
+                revision,
+                key.resource.as_ref(),
+                key.namespace,
+                key.name,
+                event as i64,
+                deleting,
+                replaced.map_or(0, |(id, _)| id),
+                size,
+                meta,
+                rest
+            ])?;
+        self.newest = revision;
+        self.changed.insert(key.resource.clone(), revision);
+        if let Some((_, old)) = replaced {
+            self.live -= old;
+            self.dead += old;
+        }
+        match event {
+            Event::Deleted => self.dead += size,
+            _ => self.live += size,
+        }
+        Ok(revision)
+    }
+
+    fn exists(&self, sql: &str, uid: &str) -> rusqlite::Result<bool> {
+        self.connection.prepare_cached(sql)?.exists([uid])
+    }
+
+    fn disown(&self, owner: &str, key: &Key) -> rusqlite::Result<()> {
+        self.connection
+            .prepare_cached(
+                "DELETE FROM owned
+                 WHERE owner = ?1 AND resource = ?2 AND namespace = ?3 AND name = ?4",
+            )?
+            .execute(params![
+                owner,
+                key.resource.as_ref(),
+                key.namespace,
+                key.name
+            ])
+            .map(drop)
+    }
+
+    fn remember(&self, work: &[FollowUp]) -> rusqlite::Result<()> {
+        for item in work {
+            self.connection
+                .prepare_cached("INSERT OR IGNORE INTO follow_up VALUES (?1, ?2)")?
+                .execute(params![item.name(), item.subject])?;
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> rusqlite::Result<Written> {
+        let add = |name: &str, amount: i64| {
+            self.connection
+                .prepare_cached(
+                    "UPDATE state SET value = max(0, value + ?2) WHERE name = ?1 RETURNING value",
+                )?
+                .query_row(params![name, amount], |row| row.get::<_, u64>(0))
+        };
+        let live = add("live", self.live)?;
+        let dead = add("dead", self.dead)?;
+        Ok(Written {
+            changed: self.changed,
+            newest: self.newest,
+            live,
+            dead,
+        })
+    }
+}

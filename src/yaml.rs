@@ -1,1 +1,0 @@
-//! The one place that reads foreign YAML, under bounds.

@@ -1,0 +1,363 @@
+//! The program itself, run as a user runs it: exit codes, streams, signals, the terminal.
+
+// Clippy allows it in `#[test]` functions only, not in what they share.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_bowline");
+
+/// A command in a home of its own, with nothing else in its environment.
+fn bowline(home: &Path) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command
+        .env_clear()
+        .env("HOME", home)
+        .env("USER", "ana")
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .stdin(Stdio::null());
+    command
+}
+
+fn run(home: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = bowline(home).args(arguments).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code().unwrap_or(-1), text(stdout), text(stderr))
+}
+
+/// An API server that answers every request with its version.
+fn server() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 4096];
+            let length = stream.read(&mut request).unwrap();
+            let request = String::from_utf8_lossy(&request[..length]).to_lowercase();
+            let (code, body) = if request.contains("authorization: bearer from-the-plugin") {
+                (
+                    "200 OK",
+                    r#"{"major":"1","minor":"36","gitVersion":"v1.36.3","gitCommit":"","gitTreeState":"","buildDate":"","goVersion":"","compiler":"","platform":""}"#,
+                )
+            } else {
+                (
+                    "401 Unauthorized",
+                    r#"{"kind":"Status","status":"Failure","code":401,"reason":"Unauthorized","message":"Unauthorized"}"#,
+                )
+            };
+            let length = body.len();
+            write!(
+                stream,
+                "HTTP/1.1 {code}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            )
+            .unwrap();
+        }
+    });
+    address
+}
+
+fn kubeconfig(home: &Path, server: SocketAddr, user: &str) {
+    let text = format!(
+        "{{kind: Config, apiVersion: v1, current-context: c, \
+          clusters: [{{name: c, cluster: {{server: 'http://{server}'}}}}], \
+          contexts: [{{name: c, context: {{cluster: c, user: u}}}}], \
+          users: [{{name: u, user: {user}}}]}}"
+    );
+    std::fs::create_dir_all(home.join(".kube")).unwrap();
+    std::fs::write(home.join(".kube/config"), text).unwrap();
+}
+
+#[test]
+fn exit_codes_and_streams() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let gone = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+
+    let (code, out, err) = run(home, &["version"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!(out, format!("bowline {}\n", env!("CARGO_PKG_VERSION")));
+
+    let (code, out, err) = run(home, &["version", "--server"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let store = home.join(".local/share/bowline/bowline.db");
+    if cfg!(target_os = "linux") {
+        assert!(
+            out.ends_with(&format!("target embedded store {}\n", store.display())),
+            "{out}"
+        );
+    }
+
+    for usage in [
+        &["frobnicate"][..],
+        &[],
+        &["version", "--context", "x", "--embedded"],
+    ] {
+        let (code, out, err) = run(home, usage);
+        assert_eq!((code, out.as_str()), (2, ""), "{usage:?}");
+        assert!(err.contains("Usage: bowline"), "{err}");
+    }
+    let (code, out, err) = run(home, &["version", "--server", "--context", "prod"]);
+    assert_eq!((code, out.as_str()), (2, ""));
+    assert_eq!(
+        err,
+        "error: there is no context prod in the kubeconfig\n\
+         hint: the kubeconfig has no contexts; --embedded needs none\n"
+    );
+
+    kubeconfig(home, gone, "{}");
+    let (code, out, err) = run(home, &["version", "--server"]);
+    assert_eq!((code, out.as_str()), (7, ""), "{err}");
+    assert!(
+        err.starts_with("error: ") && err.contains("\nhint: "),
+        "{err}"
+    );
+
+    kubeconfig(home, server(), "{token: wrong}");
+    let (code, _, err) = run(home, &["version", "--server"]);
+    assert_eq!((code, err.as_str()), (6, "error: Unauthorized\n"));
+}
+
+#[test]
+fn the_demo_prints_its_matrix_and_leaves_nothing_behind() {
+    let home = tempfile::tempdir().unwrap();
+    let temporary = tempfile::tempdir().unwrap();
+    let output = bowline(home.path())
+        .arg("demo")
+        .env("TMPDIR", temporary.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert!(out.starts_with("COMPONENT"), "{out}");
+    assert!(out.contains("checkout-service"), "{out}");
+    for left in [home.path(), temporary.path()] {
+        assert_eq!(std::fs::read_dir(left).unwrap().count(), 0);
+    }
+}
+
+/// What a plugin can see and reach is written to a file beside it.
+const PLUGIN: &str = r#"#!/bin/sh
+cd "$(dirname "$0")" || exit 1
+{
+  if [ -t 0 ]; then echo "stdin is a terminal"; fi
+  if [ -t 2 ]; then echo "stderr is a terminal"; fi
+  if (echo "noise on the terminal" > /dev/tty) 2>/dev/null; then echo "has a controlling terminal"; fi
+  echo "read [$(cat)]"
+  case "$KUBERNETES_EXEC_INFO" in *'"interactive":false'*) echo "told not to ask";; esac
+  echo "arguments $*"
+} > seen
+echo "noise on stderr" >&2
+echo '{"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status": {"token": "from-the-plugin"}}'
+"#;
+
+#[cfg(unix)]
+fn install(directory: &Path, script: &str) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let path = directory.join("plugin");
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[cfg(unix)]
+fn exec(command: &str, mode: &str) -> String {
+    format!(
+        "{{exec: {{apiVersion: client.authentication.k8s.io/v1, command: '{command}', args: [--for, a b], interactiveMode: {mode}}}}}"
+    )
+}
+
+#[cfg(unix)]
+#[test]
+fn a_credential_plugin_never_has_the_terminal() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let plugin = install(home, PLUGIN);
+    kubeconfig(home, server(), &exec(&plugin, "IfAvailable"));
+    let quiet = "read []\ntold not to ask\narguments --for a b\n";
+
+    let (code, out, err) = run(home, &["version", "--server"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.contains("server v1.36.3"), "{out}");
+    assert_eq!(std::fs::read_to_string(home.join("seen")).unwrap(), quiet);
+
+    // The same from within a terminal, where `script` can make one.
+    let linux = cfg!(target_os = "linux");
+    if linux && Command::new("script").arg("--version").output().is_ok() {
+        std::fs::remove_file(home.join("seen")).unwrap();
+        let mut terminal = Command::new("script")
+            .args(["--quiet", "--return", "--command"])
+            .arg(format!("tty && {PROGRAM} version --server"))
+            .arg("/dev/null")
+            .env("HOME", home)
+            .env_remove("KUBECONFIG")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut typed = terminal.stdin.take().unwrap();
+        typed.write_all(b"typed by the user\n").unwrap();
+        let output = terminal.wait_with_output().unwrap();
+        drop(typed);
+        let screen = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            screen.contains("/dev/") && screen.contains("server v1.36.3"),
+            "{screen}"
+        );
+        assert!(!screen.contains("noise"), "{screen}");
+        assert_eq!(std::fs::read_to_string(home.join("seen")).unwrap(), quiet);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_plugin_that_needs_the_terminal_is_refused_and_one_that_fails_is_quoted() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let plugin = install(home, PLUGIN);
+    kubeconfig(home, server(), &exec(&plugin, "Always"));
+    let (code, _, err) = run(home, &["version", "--server"]);
+    assert_eq!(code, 6);
+    assert!(
+        err.contains("wants the terminal") && err.contains("hint: "),
+        "{err}"
+    );
+    assert!(!home.join("seen").exists());
+
+    let plugin = install(
+        home,
+        "#!/bin/sh\necho half-a-secret\nprintf 'token \\033[31mexpired' >&2\nexit 3\n",
+    );
+    kubeconfig(home, server(), &exec(&plugin, "Never"));
+    let (code, _, err) = run(home, &["version", "--server"]);
+    assert_eq!(code, 6, "{err}");
+    assert!(
+        err.contains("the credential plugin failed (exit status: 3): token"),
+        "{err}"
+    );
+    assert!(err.contains("expired") && !err.contains('\u{1b}'), "{err}");
+    assert!(!err.contains("secret"), "{err}");
+
+    let plugin = install(home, "#!/bin/sh\necho 'status: {token: half-a-secret'\n");
+    kubeconfig(home, server(), &exec(&plugin, "Never"));
+    let (code, _, err) = run(home, &["version", "--server"]);
+    assert_eq!(code, 6, "{err}");
+    assert!(
+        err.contains("no ExecCredential") && !err.contains("secret"),
+        "{err}"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_plugin_that_hangs_is_ended_with_all_it_started() {
+    let home = tempfile::tempdir().unwrap();
+    let script = "#!/bin/sh\necho $$ > \"$1\"\nsleep 1000 &\nwait\n";
+    let plugin = install(home.path(), script);
+    let pid = home.path().join("pid");
+    let output = bowline(home.path())
+        .args(["credential-plugin", "1", &plugin])
+        .arg(&pid)
+        .output()
+        .unwrap();
+    // `output` returns when nobody holds the pipes any more: `sleep` is gone too.
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("took longer than 1s"));
+    assert!(pid.exists());
+}
+
+/// A running `serve`; ended when dropped.
+struct Serving(Child, SocketAddr);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn serve(home: &Path) -> Serving {
+    let mut child = bowline(home)
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let address = line
+        .trim()
+        .strip_prefix("listening on http://")
+        .unwrap()
+        .parse()
+        .unwrap();
+    Serving(child, address)
+}
+
+#[cfg(unix)]
+#[test]
+fn serve_says_where_it_listens_and_stops_when_told() {
+    use rustix::process::{Pid, Signal, kill_process};
+    for signal in [Signal::INT, Signal::TERM] {
+        let home = tempfile::tempdir().unwrap();
+        let mut serving = serve(home.path());
+        let mut watch = TcpStream::connect(serving.1).unwrap();
+        write!(
+            watch,
+            "GET /api/v1/namespaces/default/configmaps?watch=true HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        )
+        .unwrap();
+        let mut answer = [0; 15];
+        watch.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200 OK");
+        kill_process(Pid::from_child(&serving.0), signal).unwrap();
+        let mut rest = String::new();
+        watch.read_to_string(&mut rest).unwrap();
+        assert!(rest.ends_with("0\r\n\r\n"), "the watch was cut: {rest}");
+        assert_eq!(serving.0.wait().unwrap().code(), Some(0));
+    }
+}
+
+#[test]
+fn serve_stays_on_loopback_without_a_token() {
+    let home = tempfile::tempdir().unwrap();
+    let empty = home.path().join("empty");
+    std::fs::write(&empty, "\n").unwrap();
+    let empty = empty.to_str().unwrap();
+    for (arguments, says) in [
+        (
+            &["serve", "--listen", "0.0.0.0:0"][..],
+            "can be reached from other machines",
+        ),
+        (
+            &["serve", "--listen", "[::]:0"],
+            "can be reached from other machines",
+        ),
+        (
+            &["serve", "--listen", "0.0.0.0:0", "--token-file", empty],
+            "the token file is empty",
+        ),
+        (
+            &["serve", "--token-file", "/nowhere"],
+            "token file /nowhere",
+        ),
+        (&["serve", "--listen", "everywhere"], "invalid"),
+        (&["serve", "--context", "prod"], "not for a cluster"),
+    ] {
+        let (code, out, err) = run(home.path(), arguments);
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}");
+        assert!(err.contains(says), "{arguments:?}: {err}");
+    }
+}
