@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::validate::{FieldError, Reason};
+use super::error::{FieldError, Reason};
 use super::{Additional, Kind, Node, Type};
 
 pub(super) fn type_errors(ty: Type<'_>, value: &Value) -> Vec<FieldError> {

@@ -8,17 +8,19 @@
 
 mod decode;
 mod defaults;
+mod error;
 mod format;
 mod parse;
 mod pattern;
 mod prune;
+mod resource;
 mod validate;
 
 #[cfg(test)]
 mod tests;
 
+pub use error::{FieldError, Reason};
 pub use parse::SchemaError;
-pub use validate::{FieldError, Reason};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
