@@ -3,6 +3,7 @@
 //! `compact` makes the table, `check` compares it with the committed one (and writes it when
 //! `BOWLINE_BLESS=1`), `defaults::check` compares what both fill in.
 
+pub mod decode;
 pub mod defaults;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -128,8 +128,8 @@ pub(super) fn built_in(ty: Type<'_>, value: &Value, path: &str, errors: &mut Vec
     let Some(node) = ty.node() else { return };
     match value {
         Value::Object(map) => {
-            // Go validates required names; required lists and structs may well be empty.
-            for key in &node.rules.required {
+            // Go validates required names; required lists, structs and values (of a header) may well be empty.
+            for key in node.rules.required.iter().filter(|k| *k != "value") {
                 let text = node
                     .properties
                     .get(key)
