@@ -3,13 +3,13 @@
 //! `builtin.json` is made from a real server by the conformance suite (`BOWLINE_BLESS=1` writes
 //! it). Defaults that live in Go code stand in `defaults.json`, by definition; the few that
 //! depend on more than a sibling field are functions in `computed`. OpenAPI does not tell a pointer from
-//! a value, so `zeros.json` lists the fields that Go leaves out when they are zero and those that
-//! it prints as null when they are not set (from the field tags of k8s.io/api 0.36).
+//! a value, so `zeros.json` says how Go prints fields that are not set (from the tags of k8s.io/api 0.36).
 //!
 //! Known differences, all of them things that the server allocates, admits or computes:
 //! - Service: clusterIP, clusterIPs, ipFamilies, ipFamilyPolicy, nodePort, healthCheckNodePort;
-//! - Pod: status (phase, qosClass), tolerations, priority and the service account's token volume;
+//! - Pod: qosClass, tolerations, priority and the service account's token volume;
 //! - Job: the controller's labels and selector; CronJob: nothing;
+//! - CustomResourceDefinition: storedVersions, acceptedNames; PersistentVolume: lastPhaseTransitionTime;
 //! - autoscaling/v1: annotations that carry v2 fields;
 //! - containers: requests are defaulted from limits, not from a LimitRange.
 
@@ -102,7 +102,7 @@ static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         let node = names
             .get(&name)
             .expect("BUG: the omitted zeros name definitions");
-        types.print_zeros(*node, &fields.omit, &fields.null);
+        types.print_zeros(*node, &fields.omit, &fields.null, &fields.print);
     }
     for (name, hook) in computed::HOOKS {
         let node = names.get(*name).expect("BUG: hooks name definitions");
@@ -131,13 +131,15 @@ static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
     }
 });
 
-/// How Go prints fields that are not set: not at all, or as null.
+/// How Go prints fields that are not set: not at all, as null, or as zero although OpenAPI calls them optional.
 #[derive(Deserialize)]
 struct Zeros {
     #[serde(default)]
     omit: Vec<String>,
     #[serde(default)]
     null: Vec<String>,
+    #[serde(default)]
+    print: Vec<String>,
 }
 
 #[derive(Deserialize)]

@@ -481,6 +481,9 @@ pub(super) fn zero(ty: Type<'_>) -> Value {
                 Some(scalar) if required => {
                     out.insert(name.to_owned(), scalar.clone());
                 }
+                None if field.fill.is_some() => {
+                    out.extend(field.fill.clone().map(|zero| (name.to_owned(), zero)));
+                }
                 None if field.print_null => {
                     out.insert(name.to_owned(), Value::Null);
                 }

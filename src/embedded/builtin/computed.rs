@@ -30,7 +30,7 @@ pub(super) const HOOKS: &[(&str, Hook)] = &[
     ),
     ("io.k8s.api.rbac.v1.Subject", subject_group),
     (
-        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionNames",
+        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec",
         crd_names,
     ),
 ];
@@ -286,7 +286,10 @@ fn subject_group(subject: &mut Map<String, Value>) {
     }
 }
 
-fn crd_names(names: &mut Map<String, Value>) {
+fn crd_names(spec: &mut Map<String, Value>) {
+    let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) else {
+        return;
+    };
     let kind = text(names, "kind").unwrap_or_default().to_owned();
     set(names, "singular", kind.to_lowercase());
     set(names, "listKind", format!("{kind}List"));

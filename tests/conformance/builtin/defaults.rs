@@ -128,7 +128,7 @@ fn samples() -> Vec<(&'static str, Value)> {
         (
             "apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings",
             json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
-            "metadata": {"name": "x"}, "roleRef": {"kind": "Role", "name": "r", "apiGroup": "rbac.authorization.k8s.io"},
+            "metadata": {"name": "x"}, "roleRef": {"kind": "Role", "name": "r"},
             "subjects": [{"kind": "User", "name": "u"}, {"kind": "ServiceAccount", "name": "s", "namespace": "default"}]}),
         ),
         (
@@ -215,6 +215,51 @@ fn samples() -> Vec<(&'static str, Value)> {
             "schema": {"openAPIV3Schema": {"type": "object"}}}]}}),
         ),
     ];
+    for (path, object) in [
+        (
+            "api/v1/namespaces",
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}}),
+        ),
+        (
+            "api/v1/namespaces/default/resourcequotas",
+            json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "x"}, "spec": {"hard": {"pods": "1"}}}),
+        ),
+        (
+            "apis/rbac.authorization.k8s.io/v1/namespaces/default/roles",
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "x"}}),
+        ),
+        (
+            "apis/rbac.authorization.k8s.io/v1/clusterroles",
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "x"}, "rules": []}),
+        ),
+        (
+            "api/v1/namespaces/default/events",
+            json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "x", "namespace": "default"}, "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"}, "reason": "R"}),
+        ),
+        (
+            "apis/events.k8s.io/v1/namespaces/default/events",
+            json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "x", "namespace": "default"}, "eventTime": "2026-01-01T00:00:00.000000Z", "action": "A", "reason": "R", "type": "Normal", "reportingController": "a.b/c", "reportingInstance": "i", "regarding": {"kind": "Pod", "name": "p", "namespace": "default"}}),
+        ),
+        (
+            "apis/apps/v1/namespaces/default/controllerrevisions",
+            json!({"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": "x"}, "revision": 1, "data": {"a": {"b": null}}}),
+        ),
+        (
+            "apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}),
+        ),
+        (
+            "apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+            json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": "x"}}),
+        ),
+        (
+            "apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers",
+            json!({"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "x9"}, "spec": {"maxReplicas": 3, "targetCPUUtilizationPercentage": 50, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}}}),
+        ),
+    ] {
+        samples.push((path, object));
+    }
     for (name, spec) in [
         (
             "x",
@@ -260,7 +305,10 @@ const NOT_DEFAULTS: &[&str] = &[
     "/spec/preemptionPolicy",
     "/spec/finalizers",
     "/metadata/finalizers",
-    "/status",
+    "/status/lastPhaseTransitionTime",
+    "/status/storedVersions",
+    "/status/allowed",
+    "/status/qosClass",
 ];
 
 fn without(value: &Value, pointers: &[&str]) -> Value {
