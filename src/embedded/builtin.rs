@@ -2,7 +2,9 @@
 //!
 //! `builtin.json` is made from a real server by the conformance suite (`BOWLINE_BLESS=1` writes
 //! it). Defaults that live in Go code stand in `defaults.json`, by definition; the few that
-//! depend on more than a sibling field are functions below.
+//! depend on more than a sibling field are functions below. OpenAPI does not tell a pointer from
+//! a value, so `zeros.json` lists the fields that Go leaves out when they are zero and those that
+//! it prints as null when they are not set (from the field tags of k8s.io/api 0.36).
 //!
 //! Known differences, all of them things that the server allocates, admits or computes:
 //! - Service: clusterIP, clusterIPs, ipFamilies, ipFamilyPolicy, nodePort, healthCheckNodePort;
@@ -93,6 +95,14 @@ static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         });
         types.add_steps(*node, steps.collect());
     }
+    let zeros: BTreeMap<String, Zeros> = serde_json::from_str(include_str!("zeros.json"))
+        .expect("BUG: the committed list of omitted zeros is well formed");
+    for (name, fields) in zeros {
+        let node = names
+            .get(&name)
+            .expect("BUG: the omitted zeros name definitions");
+        types.print_zeros(*node, &fields.omit, &fields.null);
+    }
     for (name, hook) in HOOKS {
         let node = names.get(*name).expect("BUG: hooks name definitions");
         types.set_hook(*node, *hook);
@@ -119,6 +129,15 @@ static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
         by_kind,
     }
 });
+
+/// How Go prints fields that are not set: not at all, or as null.
+#[derive(Deserialize)]
+struct Zeros {
+    #[serde(default)]
+    omit: Vec<String>,
+    #[serde(default)]
+    null: Vec<String>,
+}
 
 #[derive(Deserialize)]
 struct Step {

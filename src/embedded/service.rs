@@ -316,7 +316,7 @@ fn negotiate(accept: &str) -> Result<Form, Failure> {
         }
     }
     Err(Failure::not_acceptable(
-        "application/json, application/yaml, application/vnd.kubernetes.protobuf, application/cbor",
+        "application/json, application/yaml, application/vnd.kubernetes.protobuf",
     ))
 }
 

@@ -196,7 +196,7 @@ impl Failure {
         Failure::new(
             406,
             "NotAcceptable",
-            format!("only the following media types are accepted: {offered}"),
+            format!("406: Not Acceptable\n\nAvailable representations: {offered}"),
         )
     }
 
@@ -274,9 +274,11 @@ impl Failure {
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code,
         });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
         if let Some(details) = &self.details {
             status["details"] = details.clone();
         }

@@ -598,7 +598,7 @@ fn without(value: &Value, pointers: &[&str]) -> Value {
     out
 }
 
-fn differences(path: &str, ours: &Value, theirs: &Value, out: &mut Vec<String>) {
+pub fn differences(path: &str, ours: &Value, theirs: &Value, out: &mut Vec<String>) {
     match (ours, theirs) {
         (Value::Object(a), Value::Object(b)) => {
             let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();

@@ -58,6 +58,10 @@ pub(crate) struct Slot {
     /// What an absent field becomes.
     pub(crate) fill: Option<Value>,
     pub(crate) nullable: bool,
+    /// Go leaves it out when it is zero or empty.
+    omit_zero: bool,
+    /// Go prints null when it is not set.
+    pub(crate) print_null: bool,
     /// Overrides the map kind of the type it refers to.
     atomic: Option<bool>,
     pub(crate) merge: Merge,
@@ -123,11 +127,22 @@ pub(crate) struct Node {
     /// Unknown keys have a deduced type for apply; inherited from a preserving ancestor.
     open: bool,
     embedded: bool,
+    /// The server keeps it in a Go type, which leaves out what is empty.
+    go: bool,
     /// What a CRD asks of `metadata` (only names), beside its type.
     metadata_rules: Option<Box<Slot>>,
     rules: Rules,
     steps: Vec<DefaultStep>,
     hook: Option<Hook>,
+}
+
+impl Node {
+    /// The declared fields, and whether each is required.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &Slot, bool)> {
+        self.properties
+            .iter()
+            .map(|(name, slot)| (name.as_str(), slot, self.rules.required.contains(name)))
+    }
 }
 
 /// A default that code decides: sees the object before its fields are filled.
@@ -322,6 +337,17 @@ impl Types {
     pub(crate) fn add_steps(&mut self, node: usize, steps: Vec<DefaultStep>) {
         if let Some(node) = self.nodes.get_mut(node) {
             node.steps = steps;
+        }
+    }
+
+    /// Says which fields Go leaves out when they are zero, and which it prints as null.
+    pub(crate) fn print_zeros(&mut self, node: usize, omit: &[String], null: &[String]) {
+        let Some(node) = self.nodes.get_mut(node) else {
+            return;
+        };
+        for (name, slot) in &mut node.properties {
+            slot.omit_zero |= omit.contains(name);
+            slot.print_null |= null.contains(name);
         }
     }
 

@@ -118,7 +118,7 @@ fn errors_are_worded_as_the_server_words_them() {
         ),
         (
             json!({"name": "ab", "inner": {"kind": "X"}}),
-            "spec.inner.apiVersion: Required value: must not be empty",
+            "spec.inner.apiVersion: Required value",
         ),
         (
             json!({"name": "ab", "never": "x"}),

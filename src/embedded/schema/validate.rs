@@ -564,6 +564,29 @@ fn combined(ty: Type<'_>, rules: &Rules, value: &Value, path: &str, outcome: &mu
     outcome.checks += 1;
 }
 
+/// What is wrong with the apiVersion or the kind of a resource.
+fn wrong_type_name(key: &str, text: &str) -> Option<String> {
+    if text.is_empty() {
+        return Some("must not be empty".to_owned());
+    }
+    if key == "apiVersion" {
+        let parts = text.split('/').count();
+        return (parts > 2).then(|| format!("unexpected GroupVersion string: {text}"));
+    }
+    let lower = text.to_lowercase();
+    let label = lower.starts_with(|c: char| c.is_ascii_lowercase())
+        && lower.ends_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+        && lower
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    (!label).then(|| {
+        "may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case alphanumeric \
+         characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  \
+         or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+            .to_owned()
+    })
+}
+
 /// Resources inside resources must say what they are.
 fn embedded(ty: Type<'_>, value: &Value, path: &str, outcome: &mut Outcome) {
     let Some(node) = ty.node() else { return };
@@ -571,12 +594,13 @@ fn embedded(ty: Type<'_>, value: &Value, path: &str, outcome: &mut Outcome) {
         Value::Object(map) => {
             if node.embedded {
                 for key in ["apiVersion", "kind"] {
-                    if map
-                        .get(key)
-                        .and_then(Value::as_str)
-                        .is_none_or(str::is_empty)
-                    {
-                        outcome.add(FieldError::required(&child(path, key), "must not be empty"));
+                    let path = child(path, key);
+                    let Some(text) = map.get(key).and_then(Value::as_str) else {
+                        outcome.add(FieldError::required(&path, ""));
+                        continue;
+                    };
+                    if let Some(detail) = wrong_type_name(key, text) {
+                        outcome.add(FieldError::invalid(&path, &Value::from(text), &detail));
                     }
                 }
             }
@@ -661,17 +685,17 @@ fn built_in(ty: Type<'_>, value: &Value, path: &str, errors: &mut Vec<FieldError
     let Some(node) = ty.node() else { return };
     match value {
         Value::Object(map) => {
+            // Go validates required names; required lists and structs may well be empty.
             for key in &node.rules.required {
                 let text = node
                     .properties
                     .get(key)
                     .is_some_and(|s| s.default == Some(Value::from("")));
-                let absent = match map.get(key) {
-                    None | Some(Value::Null) => true,
-                    Some(Value::String(found)) => text && found.is_empty(),
-                    Some(_) => false,
-                };
-                if absent {
+                if text
+                    && map
+                        .get(key)
+                        .is_none_or(|v| v.is_null() || v.as_str() == Some(""))
+                {
                     errors.push(FieldError::required(&child(path, key), ""));
                 }
             }
