@@ -9,7 +9,7 @@ use super::functions;
 use super::meter::Meter;
 use super::tree::{Constant, Loop, LoopKind, Node, Operator};
 use super::value::{Key, Text, Val};
-use super::{AccessQuery, Binding, Bindings, Bound, CelError, Limits};
+use super::{AccessQuery, Binding, Bindings, Bound, Budget, CelError, Limits};
 
 /// How deep variables of policies may lead into each other, all nesting counted.
 const TOTAL_DEPTH: usize = 200;
@@ -19,17 +19,21 @@ pub(super) fn evaluate(
     root: &Node,
     limits: &Limits,
     bindings: &Bindings<'_>,
+    budget: &mut Budget,
 ) -> Result<Value, CelError> {
     let mut evaluation = Evaluation {
         bindings,
-        meter: Meter::new(limits),
+        meter: Meter::new(limits, budget),
         scope: Vec::new(),
         variables: vec![None; bindings.variables.len()],
         visible: bindings.variables.len(),
         depth: 0,
     };
-    let value = evaluation.node(root)?;
-    value.into_json(&mut evaluation.meter)
+    let result = evaluation
+        .node(root)
+        .and_then(|value| value.into_json(&mut evaluation.meter));
+    evaluation.meter.settle(budget);
+    result
 }
 
 type Evaluated<'a> = Result<Val<'a>, CelError>;

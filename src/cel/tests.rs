@@ -794,13 +794,25 @@ fn schemas_give_types() {
 
 #[test]
 fn a_rule_has_to_say_true_or_false() {
+    let mut budget = Budget::new(1000, Duration::from_secs(60));
     let program = Program::compile("1", &Limits::default()).unwrap();
-    assert!(matches!(
-        program.holds(&Bindings::new()),
-        Err(CelError::Failed(_))
-    ));
+    let result = program.holds(&Bindings::new(), &mut budget);
+    assert!(matches!(result, Err(CelError::Failed(_))));
     let program = Program::compile("1 < 2", &Limits::default()).unwrap();
-    assert_eq!(program.holds(&Bindings::new()), Ok(true));
+    assert_eq!(program.holds(&Bindings::new(), &mut budget), Ok(true));
+}
+
+#[test]
+fn a_shared_budget_ends_many_cheap_evaluations() {
+    let mut budget = Budget::new(100, Duration::from_secs(60));
+    let program = Program::compile("1 < 2", &Limits::default()).unwrap();
+    let runs: Vec<_> = (0..100)
+        .map(|_| program.holds(&Bindings::new(), &mut budget))
+        .collect();
+    assert_eq!(runs.first(), Some(&Ok(true)));
+    let last = runs.last().and_then(|run| run.as_ref().err());
+    assert_eq!(last.and_then(CelError::bound), Some(Bound::Steps));
+    assert!(budget.is_spent());
 }
 
 fn expression() -> impl Strategy<Value = String> {

@@ -746,5 +746,6 @@ pub(super) fn work(what: Follow, subject: &str) -> FollowUp {
     FollowUp {
         what,
         subject: subject.to_owned(),
+        since: 0,
     }
 }

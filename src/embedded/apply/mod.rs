@@ -7,6 +7,7 @@
 //! an object that came out unchanged.
 
 mod fieldset;
+mod fit;
 mod managed;
 mod typed;
 
@@ -271,7 +272,7 @@ pub fn apply(
     if managed::entries(applied).is_some() {
         return Err(ApplyError::ManagedFields);
     }
-    let errors = typed::errors(schema.root(), applied);
+    let errors = fit::errors(schema.root(), applied);
     if !errors.is_empty() {
         return Err(ApplyError::Untyped {
             object: described(applied),
@@ -435,7 +436,7 @@ fn last_applied(schema: &Schema, live: &Value, manager: &Manager<'_>) -> FieldSe
         return FieldSet::default();
     };
     if last.get("apiVersion").and_then(Value::as_str) != Some(manager.api_version)
-        || !typed::errors(schema.root(), &last).is_empty()
+        || !fit::errors(schema.root(), &last).is_empty()
     {
         return FieldSet::default();
     }

@@ -8,17 +8,19 @@
 
 mod decode;
 mod defaults;
+mod error;
 mod format;
 mod parse;
 mod pattern;
 mod prune;
+mod resource;
 mod validate;
 
 #[cfg(test)]
 mod tests;
 
+pub use error::{FieldError, Reason};
 pub use parse::SchemaError;
-pub use validate::{FieldError, Reason};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -340,14 +342,28 @@ impl Types {
         }
     }
 
-    /// Says which fields Go leaves out when they are zero, and which it prints as null.
-    pub(crate) fn print_zeros(&mut self, node: usize, omit: &[String], null: &[String]) {
+    /// Says which fields Go leaves out when they are zero, and which it prints as null or as zero.
+    pub(crate) fn print_zeros(
+        &mut self,
+        node: usize,
+        omit: &[String],
+        null: &[String],
+        zero: &[String],
+    ) {
+        let kinds: Vec<Kind> = self.nodes.iter().map(|n| n.kind).collect();
         let Some(node) = self.nodes.get_mut(node) else {
             return;
         };
         for (name, slot) in &mut node.properties {
             slot.omit_zero |= omit.contains(name);
             slot.print_null |= null.contains(name);
+            if zero.contains(name) {
+                slot.fill = match kinds.get(slot.node) {
+                    Some(Kind::String) => Some(Value::from("")),
+                    Some(Kind::Boolean) => Some(Value::from(false)),
+                    _ => Some(Value::from(0)),
+                };
+            }
         }
     }
 

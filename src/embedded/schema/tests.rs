@@ -265,3 +265,31 @@ fn an_open_schema_keeps_everything() {
     assert_eq!(found, before);
     assert_eq!(Schema::open().validate(&found), []);
 }
+
+#[test]
+fn metadata_of_custom_resources_is_that_of_the_server() {
+    let theirs =
+        crate::embedded::builtin::definitions()["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"]
+            ["properties"]
+            .clone();
+    let ours = super::parse::object_meta()["properties"].clone();
+    let (theirs, ours) = (theirs.as_object().unwrap(), ours.as_object().unwrap());
+    assert!(theirs.keys().eq(ours.keys()));
+    for (name, property) in theirs {
+        for extension in [
+            "type",
+            "x-kubernetes-list-type",
+            "x-kubernetes-list-map-keys",
+            "x-kubernetes-patch-merge-key",
+            "x-kubernetes-patch-strategy",
+        ] {
+            if let Some(wanted) = property.get(extension) {
+                assert_eq!(
+                    ours[name].get(extension),
+                    Some(wanted),
+                    "{name} {extension}"
+                );
+            }
+        }
+    }
+}
