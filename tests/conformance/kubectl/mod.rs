@@ -145,7 +145,7 @@ impl Pair {
             side("embedded", address, None),
         ];
         sides[0].must(
-            "kubectl apply --server-side -f ../../../deploy/crds -f ../../../deploy/policies.yaml",
+            "kubectl apply --server-side -f ../../../../deploy/crds -f ../../../../deploy/policies.yaml",
         );
         sides[0].must("kubectl wait --for=condition=Established crd --all");
         // The garbage collector looks for new kinds rarely, so it starts after them.
