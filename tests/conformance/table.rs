@@ -96,7 +96,7 @@ async fn of_config_maps(t: Target) -> Outcome {
         ]),
     );
     same("name", &table["rows"][0]["cells"][0], json!("a"));
-    same("data", &table["rows"][0]["cells"][1], json!("?"));
+    same("data", &table["rows"][0]["cells"][1], json!(1));
     Ok(())
 }
 
