@@ -19,6 +19,7 @@ mod names;
 pub mod object;
 mod openapi;
 pub mod patch;
+mod protobuf;
 mod reviews;
 pub mod route;
 mod scale;

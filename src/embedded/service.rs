@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::catalog::Resource;
 use super::object::Writer;
+use super::protobuf::{self, Unreadable};
 use super::route::{self, Options, Route, Target};
 use super::status::Failure;
 use super::{Embedded, Shared, User, discovery, encode, openapi, reviews};
@@ -168,15 +169,16 @@ impl Embedded {
             (None, "") => "unknown".to_owned(),
             (None, product) => product.chars().take(128).collect(),
         };
+        let content_type = text(header::CONTENT_TYPE);
+        let content_type = content_type.split(';').next().unwrap_or_default().trim();
+        let (content_type, body) = match content_type == protobuf::MEDIA_TYPE && !body.is_empty() {
+            true => ("application/json", from_protobuf(&body)?),
+            false => (content_type, body),
+        };
         Ok(Call {
             form: negotiate(&text(header::ACCEPT))?,
             method: parts.method.clone(),
-            content_type: text(header::CONTENT_TYPE)
-                .split(';')
-                .next()
-                .unwrap_or_default()
-                .trim()
-                .to_owned(),
+            content_type: content_type.to_owned(),
             writer: Writer {
                 user: user.name.clone(),
                 manager,
@@ -271,6 +273,16 @@ impl Shared {
         Ok(catalog
             .find(&target.group, &target.version, &target.plural)
             .cloned())
+    }
+}
+
+fn from_protobuf(body: &[u8]) -> Result<Bytes, Failure> {
+    match protobuf::decode(body) {
+        Ok(object) => Ok(encode::to_bytes(&object).into()),
+        Err(why @ Unreadable::UnknownKind(..)) => Err(Failure::bad_request(why.to_string())),
+        Err(why) => Err(Failure::bad_request(format!(
+            "the object provided is unrecognized (must be of the kind that the path names): {why}"
+        ))),
     }
 }
 
