@@ -131,6 +131,16 @@ fn builtin_fields(resource: &Resource) -> &'static [&'static str] {
 impl Shared {
     /// GET of one object.
     pub(super) async fn get(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
+        let version = &call.options.resource_version;
+        if !version.is_empty() && version.parse::<Revision>().is_err() {
+            return Err(Failure::other(
+                500,
+                "",
+                format!(
+                    "resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
+                ),
+            ));
+        }
         let name = call.target.name.as_deref().unwrap_or_default();
         let namespace = call.target.namespace.as_deref().unwrap_or_default();
         let Some(row) = self.store.get(&resource.key(namespace, name)).await? else {
@@ -410,6 +420,17 @@ fn list_options_invalid(why: &str) -> Failure {
         "Invalid",
         format!("ListOptions.meta.k8s.io \"\" is invalid: {why}"),
     )
+}
+
+/// Reads the resourceVersion of a replaced object.
+pub(super) fn parse_version(text: &str) -> Result<Revision, Failure> {
+    text.parse().map_err(|_| {
+        Failure::other(
+            500,
+            "",
+            format!("strconv.ParseUint: parsing {text:?}: invalid syntax"),
+        )
+    })
 }
 
 /// A resourceVersion that is no number.

@@ -15,6 +15,20 @@ pub struct Subject {
 }
 
 impl Subject {
+    /// The options of a request, which are refused like objects.
+    pub fn options(kind: &str) -> Subject {
+        Subject {
+            group: "meta.k8s.io".into(),
+            plural: String::new(),
+            kind: kind.into(),
+        }
+    }
+
+    /// `Kind.group`, or `Kind` alone in the core group.
+    pub fn qualified_kind(&self) -> String {
+        qualified(&self.kind, &self.group)
+    }
+
     fn resource(&self) -> String {
         qualified(&self.plural, &self.group)
     }
@@ -219,6 +233,21 @@ impl Failure {
                 accepted.join(", ")
             ),
         )
+    }
+
+    /// 422: the name of a field manager has a limit.
+    pub fn manager_too_long(method: &http::Method) -> Self {
+        let kind = match *method {
+            http::Method::PUT => "UpdateOptions",
+            http::Method::PATCH => "PatchOptions",
+            _ => "CreateOptions",
+        };
+        let cause = Cause {
+            reason: "FieldValueTooLong".into(),
+            message: "Too long: may not be more than 128 bytes".into(),
+            field: "fieldManager".into(),
+        };
+        Failure::invalid(&Subject::options(kind), "", vec![cause])
     }
 
     /// 410: the revision is older than what the store kept.

@@ -203,7 +203,11 @@ pub(super) fn run(
         let Some(first) = first else {
             wait = match compact::tidy(&mut connection, &inner.bounds, false) {
                 Ok(true) => STEP,
-                Ok(false) => Duration::from_secs(3600),
+                Ok(false) => {
+                    // The file becomes shorter only when the log is folded into it.
+                    fold_wal(&connection, STEP).ok();
+                    Duration::from_secs(3600)
+                }
                 Err(cause) => {
                     tracing::warn!(%cause, "compaction failed; it is tried again");
                     IDLE
@@ -242,19 +246,20 @@ fn bound_wal(connection: &Connection, path: &Path, limit: u64) -> u64 {
     if size <= limit {
         return limit;
     }
-    let fold = || {
-        connection.busy_timeout(WAL_WAIT)?;
-        let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
-            row.get::<_, bool>(0)
-        });
-        connection.busy_timeout(open::BUSY)?;
-        busy
-    };
-    match fold() {
-        Ok(false) => WAL_LIMIT,
+    match fold_wal(connection, WAL_WAIT) {
+        Ok(true) => WAL_LIMIT,
         // Somebody reads for longer than any of us does; try again, but not at every write.
         _ => size + WAL_LIMIT,
     }
+}
+
+/// Folds the write-ahead log back into the file; tells whether readers let it.
+fn fold_wal(connection: &Connection, patience: Duration) -> rusqlite::Result<bool> {
+    connection.busy_timeout(patience)?;
+    let busy: rusqlite::Result<bool> =
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+    connection.busy_timeout(open::BUSY)?;
+    Ok(!busy?)
 }
 
 /// Answers one request once the fate of its batch is known.
@@ -270,7 +275,9 @@ fn commit(connection: &mut Connection, inner: &Inner, jobs: Vec<Job>, seen: &mut
             inner.publish(written.news);
             answers.into_iter().for_each(|answer| answer(Ok(())));
             for reply in compactions {
-                let done = compact::everything(connection).map_err(|cause| inner.failed(cause));
+                let done = compact::everything(connection)
+                    .and_then(|done| fold_wal(connection, WAL_WAIT).map(|_| done))
+                    .map_err(|cause| inner.failed(cause));
                 drop(reply.send(done));
             }
             inner.bounds.exceeded(written.live, written.dead)
