@@ -113,7 +113,8 @@ impl Target {
         target
     }
 
-    /// Makes a place that can forget old revisions do so.
+    /// Makes the server forget everything but the newest state; on a real one, whose caches
+    /// remember longer, this is certain for ServiceAccounts.
     pub async fn compact(&self) {
         match &self.place.backing {
             Backing::Cluster(cluster) => cluster.compact().await,
