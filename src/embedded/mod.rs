@@ -62,6 +62,8 @@ pub struct User {
 struct Shared {
     store: Store,
     catalog: RwLock<Arc<Catalog>>,
+    /// Held by whoever builds the catalog, so that many who need it wait for one.
+    building: tokio::sync::Mutex<()>,
     /// Woken when a deletion left work.
     work: Arc<tokio::sync::Notify>,
 }
@@ -75,6 +77,7 @@ impl Embedded {
         let shared = Arc::new(Shared {
             store,
             catalog: RwLock::new(Arc::new(Catalog::build(&[], &[], &[], 0))),
+            building: tokio::sync::Mutex::new(()),
             work: Arc::new(tokio::sync::Notify::new()),
         });
         let embedded = Embedded {
@@ -123,19 +126,27 @@ impl Embedded {
 impl Shared {
     /// What is served now; read again when a definition or a policy changed.
     async fn catalog(&self) -> Result<Arc<Catalog>, Failure> {
-        let known = self
-            .catalog
-            .read()
-            .unwrap_or_else(|e| e.into_inner())
-            .clone();
         let newest = [DEFINITIONS, POLICIES, BINDINGS]
             .into_iter()
             .map(|resource| self.store.touched(resource))
             .max()
             .unwrap_or_default();
-        match newest > known.revision {
-            true => self.refresh().await,
-            false => Ok(known),
+        self.catalog_since(newest).await
+    }
+
+    /// What is served as of a revision or later.
+    async fn catalog_since(&self, revision: sqlite::Revision) -> Result<Arc<Catalog>, Failure> {
+        let known = || {
+            let catalog = self.catalog.read().unwrap_or_else(|e| e.into_inner());
+            catalog.clone()
+        };
+        if known().revision >= revision {
+            return Ok(known());
+        }
+        let _building = self.building.lock().await;
+        match known().revision >= revision {
+            true => Ok(known()),
+            false => self.refresh().await,
         }
     }
 
