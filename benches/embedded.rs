@@ -133,8 +133,7 @@ fn measure_all(
         assert_eq!(list.unwrap().items.len(), LISTED);
     });
     // All watchers are open before the clock runs; one round is a write and its sight by all.
-    let mut watchers = runtime.block_on(open_watches(client));
-    let watchers = std::cell::RefCell::new(&mut watchers);
+    let watchers = tokio::sync::Mutex::new(runtime.block_on(open_watches(client)));
     measure("fan-out", 30, 6, &|| {
         let name = format!("seen-{}", made.fetch_add(1, Ordering::Relaxed));
         let object = config_map(&name, 200);
@@ -142,7 +141,7 @@ fn measure_all(
         runtime.block_on(async {
             let parameters = PostParams::default();
             let write = async { drop(api.create(&parameters, &object).await.unwrap()) };
-            let mut watchers = watchers.borrow_mut();
+            let mut watchers = watchers.lock().await;
             let see = futures::future::join_all(watchers.iter_mut().map(|watch| async {
                 match watch.try_next().await.unwrap() {
                     Some(WatchEvent::Added(_)) => {}
