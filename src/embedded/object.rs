@@ -135,7 +135,7 @@ pub fn identify(resource: &Resource, target: &Target, object: &mut Value) -> Res
 pub fn check_applied(resource: &Resource, target: &Target, object: &Value) -> Result<(), Failure> {
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     let (version, kind) = (text("apiVersion"), text("kind"));
-    if version.is_empty() || kind.is_empty() {
+    if version.is_empty() || kind != resource.subject.kind {
         let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
         return Err(Failure::bad_request(format!(
             "invalid object type: {group}/{version}, Kind={kind}"
@@ -199,7 +199,7 @@ pub fn create(
     );
     causes.extend(own_rules(resource, &object));
     warnings.extend(plain_names(resource, &object, &mut causes));
-    causes.extend(broken(resource, &object, None));
+    causes.extend(broken(resource, &object, None, &mut warnings));
     if !causes.is_empty() {
         return Err(Failure::invalid(&resource.subject, &name, causes));
     }
@@ -220,7 +220,7 @@ pub fn update(
     writer: &Writer,
     applied: bool,
 ) -> Result<Draft, Failure> {
-    let warnings = shape(resource, &mut object, writer)?;
+    let mut warnings = shape(resource, &mut object, writer)?;
     let subject = &resource.subject;
     let name = meta(old, "name").to_owned();
     let mut causes = Vec::new();
@@ -271,7 +271,7 @@ pub fn update(
     causes.extend(own_rules(resource, &object));
     causes.extend(unchangeable(resource, old, &object));
     causes.extend(
-        broken(resource, &object, Some(old))
+        broken(resource, &object, Some(old), &mut warnings)
             .into_iter()
             .map(|mut cause| {
                 if part == Part::Status && resource.custom.is_some() {
@@ -337,7 +337,12 @@ fn shape(resource: &Resource, object: &mut Value, writer: &Writer) -> Result<Vec
 }
 
 /// Checks the schema and, where it holds, the rules in it.
-fn broken(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+fn broken(
+    resource: &Resource,
+    object: &Value,
+    old: Option<&Value>,
+    warnings: &mut Vec<String>,
+) -> Vec<Cause> {
     let errors = match old {
         Some(old) => resource.schema.validate_update(object, old),
         None => resource.schema.validate(object),
@@ -358,8 +363,10 @@ fn broken(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Cause
         });
         return causes;
     }
-    let found = custom.rules.check(object, old);
-    causes.extend(found.iter().map(|violation| Cause {
+    let found = custom.rules.findings(object, old);
+    // What was wrong before and was not touched is said, not refused.
+    warnings.extend(found.warnings.iter().map(ToString::to_string));
+    causes.extend(found.violations.iter().map(|violation| Cause {
         reason: violation.reason.clone(),
         message: violation.body(),
         field: violation.field().to_owned(),
