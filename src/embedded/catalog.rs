@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::admission::{CrdRules, Policies};
 use super::builtin;
+use super::convert::Shape;
 use super::schema::Schema;
 use super::sqlite::{Key, Revision};
 use super::status::Subject;
@@ -41,6 +42,8 @@ pub struct Resource {
     pub subresources: Vec<Subresource>,
     /// Where its objects are stored, whatever the version.
     pub storage: Arc<str>,
+    /// The shape that it is served in.
+    pub shape: Shape,
     /// Its type.
     pub schema: Arc<Schema>,
     /// What a definition says beyond that; absent for built-in kinds.
@@ -73,6 +76,8 @@ pub struct Custom {
     pub scale: Option<Scale>,
     /// The version that objects are stored in.
     pub storage_version: bool,
+    /// The revision of the definition: objects stored before may lack its defaults.
+    pub since: Revision,
 }
 
 /// Where a scalable custom object keeps its numbers.
@@ -287,7 +292,8 @@ fn built_in() -> Vec<Resource> {
                         verbs: part.verbs.clone(),
                     })
                     .collect(),
-                storage: format!("{}/{}", entry.group, entry.plural).into(),
+                storage: Shape::storage(&entry.group, &entry.plural).into(),
+                shape: Shape::of(&entry.group, &entry.version, &entry.plural),
                 schema,
                 custom: None,
             })
@@ -384,6 +390,7 @@ pub fn custom(definition: &Value) -> (Vec<Resource>, Vec<String>) {
             ]),
             subresources,
             storage: format!("{group}/{plural}").into(),
+            shape: Shape::Stored,
             schema: Arc::new(schema),
             custom: Some(Custom {
                 rules,
@@ -400,6 +407,10 @@ pub fn custom(definition: &Value) -> (Vec<Resource>, Vec<String>) {
                     .collect(),
                 scale,
                 storage_version: version["storage"] == true,
+                since: definition["metadata"]["resourceVersion"]
+                    .as_str()
+                    .and_then(|text| text.parse().ok())
+                    .unwrap_or_default(),
             }),
         });
     }

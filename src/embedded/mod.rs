@@ -9,6 +9,7 @@ pub mod apply;
 pub mod builtin;
 pub mod catalog;
 mod collector;
+mod convert;
 mod definitions;
 mod delete;
 mod discovery;
@@ -182,6 +183,7 @@ impl Shared {
                     serde_json::from_slice(&row.rest).map_err(Failure::internal)?;
                 object["metadata"] =
                     serde_json::from_slice(&row.meta).map_err(Failure::internal)?;
+                encode::stamp(&mut object, row.revision);
                 found.push(object);
             }
             match page.rows.last() {
