@@ -75,7 +75,13 @@ impl Embedded {
         let store = opened.unwrap_or_else(|_| Err(OpenError::Foreign(path.to_owned())))?;
         let shared = Arc::new(Shared {
             store,
-            catalog: RwLock::new(Arc::new(Catalog::build(&[], &[], &[], 0))),
+            catalog: RwLock::new(Arc::new(Catalog::build(
+                None,
+                &[],
+                Vec::new(),
+                Vec::new(),
+                0,
+            ))),
             work: Arc::new(tokio::sync::Notify::new()),
         });
         let embedded = Embedded {
@@ -124,11 +130,7 @@ impl Embedded {
 impl Shared {
     /// What is served now; read again when a definition or a policy changed.
     async fn catalog(&self) -> Result<Arc<Catalog>, Failure> {
-        let known = self
-            .catalog
-            .read()
-            .unwrap_or_else(|e| e.into_inner())
-            .clone();
+        let known = self.known();
         let newest = [DEFINITIONS, POLICIES, BINDINGS]
             .into_iter()
             .map(|resource| self.store.touched(resource))
@@ -140,6 +142,11 @@ impl Shared {
         }
     }
 
+    fn known(&self) -> Arc<Catalog> {
+        let known = self.catalog.read().unwrap_or_else(|e| e.into_inner());
+        known.clone()
+    }
+
     /// Builds the catalog from the store.
     async fn refresh(&self) -> Result<Arc<Catalog>, Failure> {
         // The head is read first: what changes meanwhile is seen by the next request.
@@ -147,8 +154,15 @@ impl Shared {
         let definitions = self.all(DEFINITIONS).await?;
         let policies = self.all(POLICIES).await?;
         let bindings = self.all(BINDINGS).await?;
+        let earlier = self.known();
         let built = tokio::task::spawn_blocking(move || {
-            Arc::new(Catalog::build(&definitions, &policies, &bindings, revision))
+            Arc::new(Catalog::build(
+                Some(&earlier),
+                &definitions,
+                policies,
+                bindings,
+                revision,
+            ))
         })
         .await
         .map_err(Failure::internal)?;

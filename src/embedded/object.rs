@@ -370,7 +370,7 @@ fn broken(
     let Some(custom) = resource
         .custom
         .as_ref()
-        .filter(|custom| !custom.rules.is_empty())
+        .filter(|custom| !custom.rules().is_empty())
     else {
         return causes;
     };
@@ -382,7 +382,7 @@ fn broken(
         });
         return causes;
     }
-    let found = custom.rules.findings(object, old);
+    let found = custom.rules().findings(object, old);
     // What was wrong before and was not touched is said, not refused.
     warnings.extend(found.warnings.iter().map(ToString::to_string));
     causes.extend(found.violations.iter().map(|violation| Cause {

@@ -532,7 +532,7 @@ impl Shared {
         old: Option<&Value>,
     ) -> Result<Vec<String>, Failure> {
         let catalog: Arc<Catalog> = self.catalog().await?;
-        if catalog.policies.is_empty() {
+        if catalog.policies().is_empty() {
             return Ok(Vec::new());
         }
         let known = object.or(old).unwrap_or(&Value::Null);
@@ -561,7 +561,7 @@ impl Shared {
             dry_run: options.dry_run,
             allowed: &|_| true,
         };
-        let verdict = catalog.policies.check(&request);
+        let verdict = catalog.policies().check(&request);
         match verdict.denial {
             None => Ok(verdict.warnings),
             Some(denial) => Err(denied(&request, &resource.subject, &denial)),
