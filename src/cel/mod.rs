@@ -18,10 +18,11 @@
 //! `date-time`, `duration` and `byte` have the types that Kubernetes gives them, and lists
 //! of type `set` and `map` are equal in any order.
 //!
-//! Kubernetes lets rules name properties that are no CEL identifiers in an escaped form. A
-//! field that is written with `__dot__`, `__dash__`, `__slash__`, `__underscores__`, or as
-//! `__namespace__` and the other reserved words, names the property with that meaning, and
-//! only it.
+//! Kubernetes lets CRD rules name properties that are no CEL identifiers in an escaped form.
+//! Where a bound schema declares an object's properties, a field that is written with
+//! `__dot__`, `__dash__`, `__slash__`, `__underscores__`, or as `__namespace__` and the other
+//! reserved words, names the property with that meaning, and only it. Everywhere else, in
+//! policies too, a field is what is written.
 //!
 //! There: the standard library, macros with one and two variables, optionals, the
 //! extensions for strings, lists, sets, math, base64 and regex, quantities, the authorizer.
@@ -30,6 +31,7 @@
 mod compile;
 mod eval;
 mod functions;
+mod loops;
 mod meter;
 mod tree;
 mod value;
@@ -43,6 +45,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+pub(crate) use functions::double_text;
 
 /// Bounds what an expression may be and may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -131,6 +131,24 @@ pub fn identify(resource: &Resource, target: &Target, object: &mut Value) -> Res
     Ok(())
 }
 
+/// Checks what an applied configuration says about itself; what it leaves out the path knows.
+pub fn check_applied(resource: &Resource, target: &Target, object: &Value) -> Result<(), Failure> {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    if version.is_empty() || kind != resource.subject.kind {
+        let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
+        return Err(Failure::bad_request(format!(
+            "invalid object type: {group}/{version}, Kind={kind}"
+        )));
+    }
+    let mut named = object.clone();
+    if meta(&named, "name").is_empty() {
+        let name = target.name.as_deref().unwrap_or_default();
+        meta_mut(&mut named).insert("name".into(), name.into());
+    }
+    identify(resource, target, &mut named)
+}
+
 fn mismatch(resource: &Resource, version: &str, kind: &str) -> Failure {
     let expected = &resource.subject;
     if kind == expected.kind || kind.is_empty() {
@@ -181,7 +199,7 @@ pub fn create(
     );
     causes.extend(own_rules(resource, &object));
     warnings.extend(plain_names(resource, &object, &mut causes));
-    causes.extend(broken(resource, &object, None));
+    causes.extend(broken(resource, &object, None, &mut warnings));
     if !causes.is_empty() {
         return Err(Failure::invalid(&resource.subject, &name, causes));
     }
@@ -202,7 +220,7 @@ pub fn update(
     writer: &Writer,
     applied: bool,
 ) -> Result<Draft, Failure> {
-    let warnings = shape(resource, &mut object, writer)?;
+    let mut warnings = shape(resource, &mut object, writer)?;
     let subject = &resource.subject;
     let name = meta(old, "name").to_owned();
     let mut causes = Vec::new();
@@ -252,7 +270,17 @@ pub fn update(
     causes.extend(new_finalizers(old, &object));
     causes.extend(own_rules(resource, &object));
     causes.extend(unchangeable(resource, old, &object));
-    causes.extend(broken(resource, &object, Some(old)));
+    causes.extend(
+        broken(resource, &object, Some(old), &mut warnings)
+            .into_iter()
+            .map(|mut cause| {
+                if part == Part::Status && resource.custom.is_some() {
+                    // A real server checks the status by itself, and so words the place from there.
+                    cause.message = cause.message.replacen(": status.", ": ", 1);
+                }
+                cause
+            }),
+    );
     if !causes.is_empty() {
         return Err(Failure::invalid(subject, &name, causes));
     }
@@ -309,7 +337,12 @@ fn shape(resource: &Resource, object: &mut Value, writer: &Writer) -> Result<Vec
 }
 
 /// Checks the schema and, where it holds, the rules in it.
-fn broken(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+fn broken(
+    resource: &Resource,
+    object: &Value,
+    old: Option<&Value>,
+    warnings: &mut Vec<String>,
+) -> Vec<Cause> {
     let errors = match old {
         Some(old) => resource.schema.validate_update(object, old),
         None => resource.schema.validate(object),
@@ -330,8 +363,10 @@ fn broken(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Cause
         });
         return causes;
     }
-    let found = custom.rules.check(object, old);
-    causes.extend(found.iter().map(|violation| Cause {
+    let found = custom.rules.findings(object, old);
+    // What was wrong before and was not touched is said, not refused.
+    warnings.extend(found.warnings.iter().map(ToString::to_string));
+    causes.extend(found.violations.iter().map(|violation| Cause {
         reason: violation.reason.clone(),
         message: violation.body(),
         field: violation.field().to_owned(),

@@ -64,6 +64,8 @@ pub struct Failure {
     pub message: String,
     /// What it is about.
     pub details: Option<Value>,
+    /// Where a list can go on, on the newest state.
+    pub resume: Option<String>,
 }
 
 impl std::fmt::Display for Failure {
@@ -79,6 +81,7 @@ impl Failure {
             reason,
             message: message.into(),
             details: None,
+            resume: None,
         }
     }
 
@@ -305,6 +308,9 @@ impl Failure {
             "message": self.message,
             "code": self.code,
         });
+        if let Some(resume) = &self.resume {
+            status["metadata"]["continue"] = resume.as_str().into();
+        }
         if !self.reason.is_empty() {
             status["reason"] = self.reason.into();
         }

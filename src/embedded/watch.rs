@@ -185,18 +185,14 @@ impl Watching {
     /// Waits for news of this resource, the next bookmark or the end.
     async fn wait(&mut self) -> Option<Option<Vec<u8>>> {
         loop {
-            let bookmark = if self.bookmarks {
-                self.next_bookmark
-            } else {
-                self.ends
-            };
             tokio::select! {
                 moved = self.head.changed() => moved.ok()?,
                 () = tokio::time::sleep_until(self.ends) => {
                     self.over = true;
-                    return None;
+                    // The last word lets the client go on from here.
+                    return self.bookmarks.then(|| Some(self.bookmark(false)));
                 }
-                () = tokio::time::sleep_until(bookmark) => {
+                () = tokio::time::sleep_until(self.next_bookmark), if self.bookmarks => {
                     self.next_bookmark = Instant::now() + BOOKMARK;
                     if self.told < self.position {
                         return Some(Some(self.bookmark(false)));
@@ -303,8 +299,7 @@ impl Watching {
 
     fn bookmark(&mut self, end_of_initial: bool) -> Vec<u8> {
         self.told = self.position;
-        let mut metadata =
-            json!({"resourceVersion": self.position.to_string(), "creationTimestamp": null});
+        let mut metadata = json!({"resourceVersion": self.position.to_string()});
         if end_of_initial {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }

@@ -293,8 +293,8 @@ impl Shared {
             };
             return Err(options_invalid(vec![cause]));
         };
-        let mut sent = decode_yaml(&call.body)?;
-        object::identify(resource, &call.target, &mut sent)?;
+        let sent = decode_yaml(&call.body)?;
+        object::check_applied(resource, &call.target, &sent)?;
         let part = part(call)?;
         let name = call.target.name.clone().unwrap_or_default();
         let api_version = resource.api_version();
@@ -309,16 +309,13 @@ impl Shared {
         let key = resource.key(call.target.namespace.as_deref().unwrap_or_default(), &name);
         loop {
             if part == Part::Main && self.store.get(&key).await?.is_none() {
-                if !meta(&sent, "resourceVersion").is_empty() {
-                    return Err(Failure::conflict(
-                        &resource.subject,
-                        &name,
-                        "the object does not exist, but a resourceVersion was given",
-                    ));
-                }
-                let merged =
+                let mut merged =
                     apply::apply(&resource.schema, None, &sent, &manager, call.options.force)
                         .map_err(apply_failure)?;
+                let metadata = object::meta_mut(&mut merged);
+                metadata.insert("name".into(), name.as_str().into());
+                metadata.remove("resourceVersion");
+                object::identify(resource, &call.target, &mut merged)?;
                 match self.create_object(resource, merged, call, true).await {
                     // Somebody else created it first: then it is a change.
                     Err(failure) if failure.reason == "AlreadyExists" => continue,

@@ -1,11 +1,11 @@
 //! The rules that stand in a CRD's schema.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde_json::Value;
 
-use super::{compile, request_budget, worded};
+use super::violation::{Violation, ViolationValue};
+use super::{compile, real_words, request_budget, worded};
 use crate::cel::{Bindings, Bound, Budget, Program};
 
 const RULES: &str = "x-kubernetes-validations";
@@ -37,73 +37,6 @@ struct Rule {
     field_path: Option<String>,
     optional_old_self: bool,
     is_transition: bool,
-}
-
-/// What a violated rule shows of the value that it is about.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ViolationValue {
-    /// Nothing: a whole object or list would be too long.
-    Omitted,
-    /// The value itself.
-    Value(Value),
-    /// Only its type, when the rule itself failed.
-    TypeName(String),
-}
-
-/// A rule that an object breaks.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Violation {
-    /// Where, as in `spec.addons[0].gitRef`; empty for the object itself.
-    pub path: String,
-    /// What the rule says.
-    pub message: String,
-    /// `FieldValueInvalid`, `FieldValueForbidden`, `FieldValueRequired` or `FieldValueDuplicate`.
-    pub reason: String,
-    /// The type of the value by its schema.
-    pub type_name: String,
-    /// What the answer shows of the value.
-    pub value: ViolationValue,
-}
-
-impl Violation {
-    /// The name of the field as the answer words it.
-    pub fn field(&self) -> &str {
-        match self.path.as_str() {
-            "" => "<nil>",
-            path => path,
-        }
-    }
-
-    /// The wording behind the field, as in `Invalid value: "x": must not change`; the message
-    /// of a cause in a Status.
-    pub fn body(&self) -> String {
-        let (kind, shows_value, detail) = match self.reason.as_str() {
-            "FieldValueForbidden" => ("Forbidden", false, self.message.as_str()),
-            "FieldValueRequired" => ("Required value", false, self.message.as_str()),
-            "FieldValueDuplicate" => ("Duplicate value", true, ""),
-            _ => ("Invalid value", true, self.message.as_str()),
-        };
-        let mut body = kind.to_owned();
-        match &self.value {
-            ViolationValue::Value(value) if shows_value => body.push_str(&format!(": {value}")),
-            ViolationValue::TypeName(name) if shows_value => {
-                body.push_str(&format!(": \"{name}\""))
-            }
-            _ => {}
-        }
-        if !detail.is_empty() {
-            body.push_str(": ");
-            body.push_str(detail);
-        }
-        body
-    }
-}
-
-/// As a real server words it: `spec: Invalid value: must not change`.
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.field(), self.body())
-    }
 }
 
 /// What the rules found in one object.
@@ -404,7 +337,19 @@ impl Check {
                 self.out_of_budget(spot);
             }
             Err(error) => {
-                let message = format!("{error} evaluating rule: {}", rule.name());
+                let (words, rule) = (real_words(&error), rule.name());
+                let message = if error.is_limit() {
+                    self.gave_up = true;
+                    format!(
+                        "'{words}': no further validation rules will be run due to call cost exceeds limit for rule: {rule}"
+                    )
+                } else if words.starts_with("no such overload") {
+                    format!(
+                        "'{words}': call arguments did not match a supported operator, function or macro signature for rule: {rule}"
+                    )
+                } else {
+                    format!("{words} evaluating rule: {rule}")
+                };
                 self.findings.violations.push(spot.failure(message));
             }
         }

@@ -16,13 +16,15 @@
 mod crd;
 mod matching;
 mod policy;
+mod violation;
 
 #[cfg(test)]
 mod tests;
 
-pub use crd::{CrdRules, Findings, Violation, ViolationValue};
+pub use crd::{CrdRules, Findings};
 pub use matching::{Admission, Operation};
 pub use policy::{Denial, Policies, Verdict};
+pub use violation::{Violation, ViolationValue};
 
 use std::time::Duration;
 
@@ -63,4 +65,23 @@ fn worded(
     let message = value.as_str()?.trim();
     let fits = !message.is_empty() && message.len() <= MESSAGE_LENGTH && !message.contains('\n');
     fits.then(|| message.to_owned())
+}
+
+/// A failure in the words of a real server, which says less about types than ours.
+fn real_words(error: &cel::CelError) -> String {
+    if error.is_limit() {
+        return "operation cancelled: actual cost limit exceeded".to_owned();
+    }
+    let words = error.to_string();
+    match words.split_once("no such overload: ") {
+        Some((before, call)) => {
+            let function = call.split('(').next().unwrap_or_default();
+            let is_function = !function.is_empty() && function.chars().all(|c| c.is_alphanumeric());
+            match is_function {
+                true => format!("{before}no such overload: {function}"),
+                false => format!("{before}no such overload"),
+            }
+        }
+        None => words,
+    }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::matching::{Admission, Match};
-use super::{compile, request_budget, worded};
+use super::{compile, real_words, request_budget, worded};
 use crate::cel::{AccessQuery, Bindings, Budget, Program};
 
 const NAMES: [&str; 7] = [
@@ -367,8 +367,9 @@ impl Binding {
 
 fn failure(program: &Program, error: &crate::cel::CelError) -> String {
     format!(
-        "expression '{}' resulted in error: {error}",
-        program.source()
+        "expression '{}' resulted in error: {}",
+        program.source(),
+        real_words(error)
     )
 }
 
