@@ -115,7 +115,11 @@ async fn with_another_uid_conflicts(t: Target) -> Outcome {
                 r#"Operation cannot be fulfilled on ConfigMap "a": the UID in the precondition (other) does not match the UID in record ({uid}). The object might have been deleted and then recreated"#
             ),
         );
-    same("details", &details, json!({"kind": "ConfigMap", "name": "a"}));
+    same(
+        "details",
+        &details,
+        json!({"kind": "ConfigMap", "name": "a"}),
+    );
     t.get(&t.configmaps("/a")).await.ok();
     Ok(())
 }

@@ -32,7 +32,10 @@ async fn have_a_kind_and_a_version(t: Target) -> Outcome {
     same("apiVersion", &list["apiVersion"], json!("v1"));
     let listed: u64 = text(&list, "/metadata/resourceVersion").parse()?;
     let written: u64 = text(&made, "/metadata/resourceVersion").parse()?;
-    assert!(listed >= written, "the list at {listed} has what was written at {written}");
+    assert!(
+        listed >= written,
+        "the list at {listed} has what was written at {written}"
+    );
     let mut item = made;
     if let Some(item) = item.as_object_mut() {
         // Items of built-in kinds do not repeat what the list's kind says.
@@ -47,7 +50,11 @@ async fn of_custom_objects(t: Target) -> Outcome {
     let made = t.widget("a", json!({})).await;
     let list = t.get(&t.widgets("")).await.ok();
     same("kind", &list["kind"], json!("WidgetList"));
-    same("apiVersion", &list["apiVersion"], json!(widget::API_VERSION));
+    same(
+        "apiVersion",
+        &list["apiVersion"],
+        json!(widget::API_VERSION),
+    );
     same("items", &list["items"], json!([made]));
     Ok(())
 }
@@ -121,9 +128,13 @@ async fn at_exactly_a_version(t: Target) -> Outcome {
     t.configmap("a").await;
     let second = t.configmap("b").await;
     t.delete(&t.configmaps("/a")).await.ok();
-    t.patch(&t.configmaps("/b"), Patch::Merge, &json!({"data": {"k": "w"}}))
-        .await
-        .ok();
+    t.patch(
+        &t.configmaps("/b"),
+        Patch::Merge,
+        &json!({"data": {"k": "w"}}),
+    )
+    .await
+    .ok();
     t.configmap("c").await;
     let version = text(&second, "/metadata/resourceVersion");
     let path = format!(
@@ -144,12 +155,19 @@ async fn at_exactly_a_version(t: Target) -> Outcome {
 async fn with_a_match_but_no_version(t: Target) -> Outcome {
     let path = format!("{}?resourceVersionMatch=Exact", t.configmaps(""));
     let details = t.get(&path).await.refused(422, "Invalid", r#"ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"#);
-    same("details", &details, json!({"causes": [{"field": "resourceVersionMatch", "message": "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided", "reason": "FieldValueForbidden"}], "group": "meta.k8s.io", "kind": "ListOptions"}));
+    same(
+        "details",
+        &details,
+        json!({"causes": [{"field": "resourceVersionMatch", "message": "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided", "reason": "FieldValueForbidden"}], "group": "meta.k8s.io", "kind": "ListOptions"}),
+    );
     Ok(())
 }
 
 async fn with_a_match_that_nobody_knows(t: Target) -> Outcome {
-    let path = format!("{}?resourceVersion=1&resourceVersionMatch=Some", t.configmaps(""));
+    let path = format!(
+        "{}?resourceVersion=1&resourceVersionMatch=Some",
+        t.configmaps("")
+    );
     t.get(&path).await.refused(422, "Invalid", r#"ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Unsupported value: "Some": supported values: "Exact", "NotOlderThan", """#);
     Ok(())
 }

@@ -37,13 +37,25 @@ async fn pages_say_what_remains(t: Target) -> Outcome {
     filled(&t, 5).await;
     let first = page(&t, "limit=2", "").await;
     same("first", &json!(names(&first)), json!(["c0", "c1"]));
-    same("remaining", &first["metadata"]["remainingItemCount"], json!(3));
+    same(
+        "remaining",
+        &first["metadata"]["remainingItemCount"],
+        json!(3),
+    );
     let second = page(&t, "limit=2", &text(&first, "/metadata/continue")).await;
     same("second", &json!(names(&second)), json!(["c2", "c3"]));
-    same("remaining", &second["metadata"]["remainingItemCount"], json!(1));
+    same(
+        "remaining",
+        &second["metadata"]["remainingItemCount"],
+        json!(1),
+    );
     let third = page(&t, "limit=2", &text(&second, "/metadata/continue")).await;
     same("third", &json!(names(&third)), json!(["c4"]));
-    same("remaining", &third["metadata"]["remainingItemCount"], json!(null));
+    same(
+        "remaining",
+        &third["metadata"]["remainingItemCount"],
+        json!(null),
+    );
     same("continue", &third["metadata"]["continue"], json!(null));
     Ok(())
 }
@@ -62,7 +74,11 @@ async fn pages_are_of_one_version(t: Target) -> Outcome {
         first["metadata"]["resourceVersion"].clone(),
     );
     let now = page(&t, "limit=10", "").await;
-    same("now", &json!(names(&now)), json!(["c0", "c1", "c2", "c20", "d"]));
+    same(
+        "now",
+        &json!(names(&now)),
+        json!(["c0", "c1", "c2", "c20", "d"]),
+    );
     Ok(())
 }
 
@@ -78,7 +94,11 @@ async fn pages_by_labels_do_not_say_what_remains(t: Target) -> Outcome {
     let query = "limit=2&labelSelector=even%3Dtrue";
     let first = page(&t, query, "").await;
     same("first", &json!(names(&first)), json!(["c0", "c2"]));
-    same("remaining", &first["metadata"]["remainingItemCount"], json!(null));
+    same(
+        "remaining",
+        &first["metadata"]["remainingItemCount"],
+        json!(null),
+    );
     let second = page(&t, query, &text(&first, "/metadata/continue")).await;
     same("second", &json!(names(&second)), json!(["c4"]));
     Ok(())
@@ -105,7 +125,11 @@ async fn a_limit_that_is_not_reached(t: Target) -> Outcome {
         let only = page(&t, limit, "").await;
         same("names", &json!(names(&only)), json!(["c0", "c1"]));
         same("continue", &only["metadata"]["continue"], json!(null));
-        same("remaining", &only["metadata"]["remainingItemCount"], json!(null));
+        same(
+            "remaining",
+            &only["metadata"]["remainingItemCount"],
+            json!(null),
+        );
     }
     Ok(())
 }
@@ -124,7 +148,11 @@ async fn a_token_with_a_version(t: Target) -> Outcome {
         t.configmaps(""),
         text(&first, "/metadata/continue")
     );
-    t.get(&path).await.refused(400, "BadRequest", "specifying resource version is not allowed when using continue");
+    t.get(&path).await.refused(
+        400,
+        "BadRequest",
+        "specifying resource version is not allowed when using continue",
+    );
     Ok(())
 }
 
@@ -152,7 +180,10 @@ async fn a_token_that_is_too_old(t: Target) -> Outcome {
     let token = text(&answer.body, "/metadata/continue");
     answer.refused(410, "Expired", "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.");
     // The new token goes on at the same place, in what is there now.
-    let rest = t.get(&format!("{path}?limit=9&continue={token}")).await.ok();
+    let rest = t
+        .get(&format!("{path}?limit=9&continue={token}"))
+        .await
+        .ok();
     same("rest", &json!(names(&rest)), json!(["d", "e"]));
     Ok(())
 }

@@ -80,9 +80,17 @@ async fn labels_that_cannot_be_read(t: Target) -> Outcome {
         same(selector, &answer.body["reason"], json!("BadRequest"));
     }
     let path = format!("{}?labelSelector={}", t.configmaps(""), encoded("a in b"));
-    t.get(&path).await.refused(400, "BadRequest", "unable to parse requirement: found 'b' expected: '('");
+    t.get(&path).await.refused(
+        400,
+        "BadRequest",
+        "unable to parse requirement: found 'b' expected: '('",
+    );
     let path = format!("{}?labelSelector={}", t.configmaps(""), encoded("a=b c"));
-    t.get(&path).await.refused(400, "BadRequest", "found 'c', expected: ',' or 'end of string'");
+    t.get(&path).await.refused(
+        400,
+        "BadRequest",
+        "found 'c', expected: ',' or 'end of string'",
+    );
     Ok(())
 }
 
@@ -117,15 +125,25 @@ async fn names_select(t: Target) -> Outcome {
 
 async fn fields_that_are_not_selectable(t: Target) -> Outcome {
     let path = format!("{}?fieldSelector=data.k%3Dv", t.configmaps(""));
-    t.get(&path).await.refused(400, "BadRequest", r#""data.k" is not a known field selector: only "metadata.name", "metadata.namespace""#);
+    t.get(&path).await.refused(
+        400,
+        "BadRequest",
+        r#""data.k" is not a known field selector: only "metadata.name", "metadata.namespace""#,
+    );
     let path = format!("{}?watch=true&fieldSelector=data.k%3Dv", t.configmaps(""));
-    t.get(&path).await.refused(400, "BadRequest", r#""data.k" is not a known field selector: only "metadata.name", "metadata.namespace""#);
+    t.get(&path).await.refused(
+        400,
+        "BadRequest",
+        r#""data.k" is not a known field selector: only "metadata.name", "metadata.namespace""#,
+    );
     Ok(())
 }
 
 async fn custom_fields_that_are_not_selectable(t: Target) -> Outcome {
     let path = format!("{}?fieldSelector=spec.detail%3Dx", t.widgets(""));
-    t.get(&path).await.refused(400, "BadRequest", "field label not supported: spec.detail");
+    t.get(&path)
+        .await
+        .refused(400, "BadRequest", "field label not supported: spec.detail");
     Ok(())
 }
 
@@ -204,7 +222,13 @@ async fn secrets_by_type(t: Target) -> Outcome {
     )
     .await
     .created();
-    let found = selected(&t, &t.core("secrets"), "fieldSelector", "type=bowline.dev/x").await;
+    let found = selected(
+        &t,
+        &t.core("secrets"),
+        "fieldSelector",
+        "type=bowline.dev/x",
+    )
+    .await;
     same("by type", &found, json!(["b"]));
     let found = selected(&t, &t.core("secrets"), "fieldSelector", "type=Opaque").await;
     same("by the default type", &found, json!(["a"]));
@@ -239,6 +263,10 @@ async fn labels_and_fields_together(t: Target) -> Outcome {
         "{}?labelSelector=l%3D1&fieldSelector=metadata.name%3Db",
         t.configmaps("")
     );
-    same("names", &json!(names(&t.get(&path).await.ok())), json!(["b"]));
+    same(
+        "names",
+        &json!(names(&t.get(&path).await.ok())),
+        json!(["b"]),
+    );
     Ok(())
 }

@@ -36,8 +36,11 @@ pub fn cases() -> Vec<Case> {
 
 async fn from_now(t: &Target, query: &str) -> Watch {
     let now = t.now().await;
-    t.watch(&format!("{}?resourceVersion={now}{query}", t.configmaps("")))
-        .await
+    t.watch(&format!(
+        "{}?resourceVersion={now}{query}",
+        t.configmaps("")
+    ))
+    .await
 }
 
 async fn from_a_version_on(t: Target) -> Outcome {
@@ -48,9 +51,13 @@ async fn from_a_version_on(t: Target) -> Outcome {
         .watch(&format!("{}?resourceVersion={version}", t.configmaps("")))
         .await;
     watch.expect("ADDED", "b").await;
-    t.patch(&t.configmaps("/a"), Patch::Merge, &json!({"data": {"k": "w"}}))
-        .await
-        .ok();
+    t.patch(
+        &t.configmaps("/a"),
+        Patch::Merge,
+        &json!({"data": {"k": "w"}}),
+    )
+    .await
+    .ok();
     watch.expect("MODIFIED", "a").await;
     t.delete(&t.configmaps("/a")).await.ok();
     watch.expect("DELETED", "a").await;
@@ -88,10 +95,18 @@ async fn carry_whole_objects(t: Target) -> Outcome {
     let made = t.configmap("a").await;
     same("the object", &watch.expect("ADDED", "a").await, made);
     let mut custom = t
-        .watch(&format!("{}?resourceVersion={}", t.widgets(""), t.now().await))
+        .watch(&format!(
+            "{}?resourceVersion={}",
+            t.widgets(""),
+            t.now().await
+        ))
         .await;
     let made = t.widget("a", json!({"color": "blue"})).await;
-    same("the custom object", &custom.expect("ADDED", "a").await, made);
+    same(
+        "the custom object",
+        &custom.expect("ADDED", "a").await,
+        made,
+    );
     Ok(())
 }
 
@@ -135,9 +150,13 @@ async fn by_labels_see_objects_come_and_go(t: Target) -> Outcome {
     label(&t, "a", json!("no")).await;
     let matching = label(&t, "a", json!("yes")).await;
     same("the object", &watch.expect("ADDED", "a").await, matching);
-    t.patch(&t.configmaps("/a"), Patch::Merge, &json!({"data": {"k": "w"}}))
-        .await
-        .ok();
+    t.patch(
+        &t.configmaps("/a"),
+        Patch::Merge,
+        &json!({"data": {"k": "w"}}),
+    )
+    .await
+    .ok();
     let modified = watch.expect("MODIFIED", "a").await;
     let left = label(&t, "a", json!("no")).await;
     let deleted = watch.expect("DELETED", "a").await;
@@ -184,9 +203,13 @@ async fn by_fields_see_objects_come_and_go(t: Target) -> Outcome {
         ))
         .await;
     for color in ["green", "blue", "red"] {
-        t.patch(&t.widgets("/a"), Patch::Merge, &json!({"spec": {"color": color}}))
-            .await
-            .ok();
+        t.patch(
+            &t.widgets("/a"),
+            Patch::Merge,
+            &json!({"spec": {"color": color}}),
+        )
+        .await
+        .ok();
     }
     watch.expect("ADDED", "a").await;
     watch.expect("DELETED", "a").await;
@@ -288,14 +311,15 @@ async fn mark_the_end_of_initial_events(t: Target) -> Outcome {
     t.configmap("a").await;
     t.configmap("b").await;
     let now = t.now().await;
-    let mut watch = t
-        .watch(&format!("{}?{STREAMING}", t.configmaps("")))
-        .await;
+    let mut watch = t.watch(&format!("{}?{STREAMING}", t.configmaps(""))).await;
     watch.expect("ADDED", "a").await;
     watch.expect("ADDED", "b").await;
     let mut bookmark = watch.next().await;
     let version = text(&bookmark, "/object/metadata/resourceVersion");
-    assert!(version.parse::<u64>()? >= now.parse::<u64>()?, "{version} is before {now}");
+    assert!(
+        version.parse::<u64>()? >= now.parse::<u64>()?,
+        "{version} is before {now}"
+    );
     bookmark["object"]["metadata"]["resourceVersion"] = json!(null);
     same(
         "bookmark",
@@ -322,7 +346,10 @@ async fn initial_events_by_labels(t: Target) -> Outcome {
     t.configmap("b").await;
     label(&t, "b", json!("yes")).await;
     let mut watch = t
-        .watch(&format!("{}?{STREAMING}&labelSelector=l%3Dyes", t.configmaps("")))
+        .watch(&format!(
+            "{}?{STREAMING}&labelSelector=l%3Dyes",
+            t.configmaps("")
+        ))
         .await;
     watch.expect("ADDED", "b").await;
     same("type", &watch.next().await["type"], json!("BOOKMARK"));
@@ -378,7 +405,11 @@ fn gone(event: &Value) {
     same("code", &status["code"], json!(410));
     same("reason", &status["reason"], json!("Expired"));
     let message = text(status, "/message");
-    same("message", &json!(message), json!("The resourceVersion for the provided watch is too old."));
+    same(
+        "message",
+        &json!(message),
+        json!("The resourceVersion for the provided watch is too old."),
+    );
 }
 
 async fn from_what_was_compacted_are_gone(t: Target) -> Outcome {
