@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::functions;
 use super::meter::Meter;
-use super::tree::{Constant, Loop, LoopKind, Node, Operator};
+use super::tree::{Constant, Field, Node, Operator};
 use super::value::{Key, Text, Val};
-use super::{AccessQuery, Binding, Bindings, Bound, CelError, Limits};
+use super::{AccessQuery, Binding, Bindings, Bound, Budget, CelError, Limits};
 
 /// How deep variables of policies may lead into each other, all nesting counted.
 const TOTAL_DEPTH: usize = 200;
@@ -19,26 +19,30 @@ pub(super) fn evaluate(
     root: &Node,
     limits: &Limits,
     bindings: &Bindings<'_>,
+    budget: &mut Budget,
 ) -> Result<Value, CelError> {
     let mut evaluation = Evaluation {
         bindings,
-        meter: Meter::new(limits),
+        meter: Meter::new(limits, budget),
         scope: Vec::new(),
         variables: vec![None; bindings.variables.len()],
         visible: bindings.variables.len(),
         depth: 0,
     };
-    let value = evaluation.node(root)?;
-    value.into_json(&mut evaluation.meter)
+    let result = evaluation
+        .node(root)
+        .and_then(|value| value.into_json(&mut evaluation.meter));
+    evaluation.meter.settle(budget);
+    result
 }
 
-type Evaluated<'a> = Result<Val<'a>, CelError>;
+pub(super) type Evaluated<'a> = Result<Val<'a>, CelError>;
 
 /// One evaluation: its budget and the names of the loops that it is in.
 pub(super) struct Evaluation<'a> {
     pub(super) bindings: &'a Bindings<'a>,
     pub(super) meter: Meter,
-    scope: Vec<(&'a str, Val<'a>)>,
+    pub(super) scope: Vec<(&'a str, Val<'a>)>,
     variables: Vec<Option<Evaluated<'a>>>,
     /// How many of the variables can be seen: one does not see itself and those after it.
     visible: usize,
@@ -116,7 +120,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    fn select(&mut self, of: &'a Node, field: &'a str, optional: bool) -> Evaluated<'a> {
+    fn select(&mut self, of: &'a Node, field: &'a Field, optional: bool) -> Evaluated<'a> {
         let of = self.node(of)?;
         if let Val::Optional(inner) = &of {
             let found = match inner {
@@ -129,11 +133,11 @@ impl<'a> Evaluation<'a> {
         match found {
             found if optional => Ok(Val::Optional(found.map(Rc::new))),
             Some(value) => Ok(value),
-            None => Err(no_such_key(field)),
+            None => Err(no_such_key(&field.written)),
         }
     }
 
-    fn has(&mut self, of: &'a Node, field: &'a str) -> Evaluated<'a> {
+    fn has(&mut self, of: &'a Node, field: &'a Field) -> Evaluated<'a> {
         let of = self.node(of)?;
         let found = match &of {
             Val::Optional(None) => None,
@@ -143,20 +147,22 @@ impl<'a> Evaluation<'a> {
         Ok(Val::Bool(found.is_some()))
     }
 
-    fn field(&mut self, of: &Val<'a>, field: &'a str) -> Result<Option<Val<'a>>, CelError> {
+    fn field(&mut self, of: &Val<'a>, field: &'a Field) -> Result<Option<Val<'a>>, CelError> {
+        let name = match &field.property {
+            Some(property) if of.declares_properties() => property,
+            _ => &field.written,
+        };
         match of {
-            Val::Json(Value::Object(_), _) | Val::Map(_) => Ok(of.field(field)),
-            Val::Variables => self.variable(field).map(Some),
+            Val::Json(Value::Object(_), _) | Val::Map(_) => Ok(of.field(name)),
+            Val::Variables => self.variable(name).map(Some),
             Val::Access(query)
-                if field == "requestResource" && **query == AccessQuery::default() =>
+                if name == "requestResource" && **query == AccessQuery::default() =>
             {
                 let query = self.bindings.request_resource.clone();
                 Ok(query.map(|query| Val::Access(Rc::new(query))))
             }
-            _ => Err(CelError::failed(format!(
-                "a {} has no field {field}",
-                of.type_name()
-            ))),
+            // Kubernetes sees a scalar, null too, as something without fields, not as a failure.
+            _ => Ok(None),
         }
     }
 
@@ -172,7 +178,12 @@ impl<'a> Evaluation<'a> {
         }
         let scope = std::mem::take(&mut self.scope);
         let visible = std::mem::replace(&mut self.visible, at);
-        let result = self.node(&program.0.root);
+        let result = self.node(&program.0.root).map_err(|error| match error {
+            CelError::Failed(why) => CelError::failed(format!(
+                "composited variable \"{name}\" fails to evaluate: {why}"
+            )),
+            error => error,
+        });
         self.scope = scope;
         self.visible = visible;
         if let Some(slot) = self.variables.get_mut(at) {
@@ -194,16 +205,19 @@ impl<'a> Evaluation<'a> {
         match lookup(&of, &key)? {
             found if optional => Ok(Val::Optional(found.map(Rc::new))),
             Some(value) => Ok(value),
-            None if of.list_len().is_some() => Err(CelError::failed("index out of bounds")),
+            None if of.list_len().is_some() => Err(CelError::failed(format!(
+                "index out of bounds: {}",
+                show_key(&key)
+            ))),
             None => Err(no_such_key(&show_key(&key))),
         }
     }
 
-    fn truth(&mut self, node: &'a Node) -> Result<bool, CelError> {
+    pub(super) fn truth(&mut self, node: &'a Node) -> Result<bool, CelError> {
         match self.node(node)? {
             Val::Bool(is) => Ok(is),
             other => Err(CelError::failed(format!(
-                "a {} stands where true or false is needed",
+                "no such overload: true or false is needed, not {}",
                 other.type_name()
             ))),
         }
@@ -241,7 +255,7 @@ impl<'a> Evaluation<'a> {
             Val::Double(double) => Ok(Val::Double(-double)),
             Val::Span(nanos) => nanos.checked_neg().map(Val::Span).ok_or_else(overflow),
             other => Err(CelError::failed(format!(
-                "a {} cannot be negated",
+                "no such overload: -({})",
                 other.type_name()
             ))),
         }
@@ -292,7 +306,7 @@ impl<'a> Evaluation<'a> {
         Ok(Val::Map(Rc::new(map)))
     }
 
-    fn insert(
+    pub(super) fn insert(
         &mut self,
         map: &mut BTreeMap<Key<'a>, Val<'a>>,
         key: &Val<'a>,
@@ -310,215 +324,6 @@ impl<'a> Evaluation<'a> {
             Some(_) => Err(CelError::failed("a key stands twice in a map")),
         }
     }
-
-    fn looped(&mut self, looped: &'a Loop) -> Evaluated<'a> {
-        let range = self.node(&looped.range)?;
-        if let LoopKind::OptMap | LoopKind::OptFlatMap = looped.kind {
-            return self.opt_map(looped, range);
-        }
-        let pairs = looped.value_variable.is_some();
-        let Some(count) = range.list_len().or_else(|| range.map_len()) else {
-            return Err(CelError::failed(format!(
-                "a {} cannot be looped over",
-                range.type_name()
-            )));
-        };
-        self.meter.range(count)?;
-        let mut outcome = Outcome::new(looped.kind);
-        if range.list_len().is_some() {
-            for at in 0..count {
-                let Some(item) = range.item(at) else { break };
-                let index = pairs.then_some(Val::Int(at as i64));
-                if self.turn(looped, index, item, &mut outcome)? {
-                    break;
-                }
-            }
-        } else {
-            self.meter
-                .make(count * 2 * std::mem::size_of::<Val<'_>>())?;
-            for (key, value) in range.entries() {
-                let (key, value) = match pairs {
-                    true => (Some(Val::from(key)), value),
-                    false => (None, Val::from(key)),
-                };
-                if self.turn(looped, key, value, &mut outcome)? {
-                    break;
-                }
-            }
-        }
-        outcome.finish()
-    }
-
-    /// One turn of a loop; true when the rest cannot change the outcome.
-    fn turn(
-        &mut self,
-        looped: &'a Loop,
-        index: Option<Val<'a>>,
-        item: Val<'a>,
-        outcome: &mut Outcome<'a>,
-    ) -> Result<bool, CelError> {
-        let before = self.scope.len();
-        match (index.clone(), &looped.value_variable) {
-            (Some(index), Some(value)) => {
-                self.scope.push((&looped.variable, index));
-                self.scope.push((value, item.clone()));
-            }
-            _ => self.scope.push((&looped.variable, item.clone())),
-        }
-        let result = self.turn_inside(looped, index, item, outcome);
-        self.scope.truncate(before);
-        result
-    }
-
-    fn turn_inside(
-        &mut self,
-        looped: &'a Loop,
-        index: Option<Val<'a>>,
-        item: Val<'a>,
-        outcome: &mut Outcome<'a>,
-    ) -> Result<bool, CelError> {
-        if let Some(filter) = &looped.filter
-            && !self.truth(filter)?
-        {
-            return Ok(false);
-        }
-        match outcome {
-            Outcome::All { failure } => match self.truth(&looped.body) {
-                Ok(true) => {}
-                Ok(false) => {
-                    *outcome = Outcome::Settled(false);
-                    return Ok(true);
-                }
-                Err(error) if error.is_limit() => return Err(error),
-                Err(error) => *failure = failure.take().or(Some(error)),
-            },
-            Outcome::Exists { failure } => match self.truth(&looped.body) {
-                Ok(false) => {}
-                Ok(true) => {
-                    *outcome = Outcome::Settled(true);
-                    return Ok(true);
-                }
-                Err(error) if error.is_limit() => return Err(error),
-                Err(error) => *failure = failure.take().or(Some(error)),
-            },
-            Outcome::One { found } => {
-                if self.truth(&looped.body)? {
-                    *found += 1;
-                }
-            }
-            Outcome::List { items, keep } => {
-                self.meter.make(std::mem::size_of::<Val<'_>>())?;
-                match keep {
-                    true => {
-                        if self.truth(&looped.body)? {
-                            items.push(item);
-                        }
-                    }
-                    false => items.push(self.node(&looped.body)?),
-                }
-            }
-            Outcome::Map { entries, whole } => {
-                let made = self.node(&looped.body)?;
-                if *whole {
-                    for (key, value) in made.entries() {
-                        self.insert(entries, &Val::from(key), value)?;
-                    }
-                } else {
-                    let key = index.unwrap_or(Val::Null);
-                    self.insert(entries, &key, made)?;
-                }
-            }
-            Outcome::Settled(_) => return Ok(true),
-        }
-        Ok(false)
-    }
-
-    fn opt_map(&mut self, looped: &'a Loop, range: Val<'a>) -> Evaluated<'a> {
-        let Val::Optional(value) = range else {
-            return Err(needs_optional(&range));
-        };
-        let Some(value) = value else {
-            return Ok(Val::Optional(None));
-        };
-        self.scope.push((&looped.variable, (*value).clone()));
-        let result = self.node(&looped.body);
-        self.scope.pop();
-        let result = result?;
-        match (looped.kind, &result) {
-            (LoopKind::OptMap, _) => Ok(Val::some(result)),
-            (_, Val::Optional(_)) => Ok(result),
-            _ => Err(needs_optional(&result)),
-        }
-    }
-}
-
-/// What a loop has gathered so far.
-enum Outcome<'a> {
-    All {
-        failure: Option<CelError>,
-    },
-    Exists {
-        failure: Option<CelError>,
-    },
-    One {
-        found: usize,
-    },
-    /// `keep` the item where the body is true, else gather what the body makes.
-    List {
-        items: Vec<Val<'a>>,
-        keep: bool,
-    },
-    /// The body makes `whole` entries, else the value of the current key.
-    Map {
-        entries: BTreeMap<Key<'a>, Val<'a>>,
-        whole: bool,
-    },
-    Settled(bool),
-}
-
-impl<'a> Outcome<'a> {
-    fn new(kind: LoopKind) -> Self {
-        match kind {
-            LoopKind::All => Self::All { failure: None },
-            LoopKind::Exists => Self::Exists { failure: None },
-            LoopKind::ExistsOne => Self::One { found: 0 },
-            LoopKind::Filter => Self::List {
-                items: Vec::new(),
-                keep: true,
-            },
-            LoopKind::TransformMap => Self::Map {
-                entries: BTreeMap::new(),
-                whole: false,
-            },
-            LoopKind::TransformMapEntry => Self::Map {
-                entries: BTreeMap::new(),
-                whole: true,
-            },
-            LoopKind::Map | LoopKind::TransformList | LoopKind::OptMap | LoopKind::OptFlatMap => {
-                Self::List {
-                    items: Vec::new(),
-                    keep: false,
-                }
-            }
-        }
-    }
-
-    fn finish(self) -> Evaluated<'a> {
-        match self {
-            Self::All {
-                failure: Some(error),
-            }
-            | Self::Exists {
-                failure: Some(error),
-            } => Err(error),
-            Self::All { failure: None } => Ok(Val::Bool(true)),
-            Self::Exists { failure: None } => Ok(Val::Bool(false)),
-            Self::One { found } => Ok(Val::Bool(found == 1)),
-            Self::List { items, .. } => Ok(Val::list(items)),
-            Self::Map { entries, .. } => Ok(Val::Map(Rc::new(entries))),
-            Self::Settled(is) => Ok(Val::Bool(is)),
-        }
-    }
 }
 
 fn lookup<'a>(of: &Val<'a>, key: &Val<'a>) -> Result<Option<Val<'a>>, CelError> {
@@ -527,7 +332,7 @@ fn lookup<'a>(of: &Val<'a>, key: &Val<'a>) -> Result<Option<Val<'a>>, CelError> 
             Some(Key::Int(at)) => at,
             _ => {
                 return Err(CelError::failed(format!(
-                    "a {} is no index of a list",
+                    "unsupported index type '{}' in list",
                     key.type_name()
                 )));
             }
@@ -543,10 +348,7 @@ fn lookup<'a>(of: &Val<'a>, key: &Val<'a>) -> Result<Option<Val<'a>>, CelError> 
             ))),
         };
     }
-    Err(CelError::failed(format!(
-        "a {} has no parts",
-        of.type_name()
-    )))
+    Ok(None)
 }
 
 fn no_such_key(key: &str) -> CelError {
@@ -571,10 +373,10 @@ fn shown(text: &str) -> String {
 }
 
 fn overflow() -> CelError {
-    CelError::failed("the number does not fit")
+    CelError::failed("integer overflow")
 }
 
-fn needs_optional(value: &Val<'_>) -> CelError {
+pub(super) fn needs_optional(value: &Val<'_>) -> CelError {
     CelError::failed(format!(
         "a {} stands where an optional is needed",
         value.type_name()

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Bound, CelError, Limits};
+use super::{Bound, Budget, CelError, Limits};
 
 /// Asking the clock costs more than a step; it is asked every so many steps.
 const CLOCK_EVERY: u64 = 1024;
@@ -10,6 +10,7 @@ const CLOCK_EVERY: u64 = 1024;
 /// The budget of one evaluation.
 pub(super) struct Meter {
     limits: Limits,
+    most: u64,
     steps: u64,
     memory: usize,
     next_look: u64,
@@ -17,14 +18,26 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub(super) fn new(limits: &Limits) -> Self {
+    pub(super) fn new(limits: &Limits, budget: &Budget) -> Self {
         Self {
-            limits: *limits,
+            limits: Limits {
+                deadline: limits.deadline.min(budget.deadline),
+                ..*limits
+            },
+            most: limits.steps.min(budget.steps),
             steps: 0,
             memory: 0,
             next_look: CLOCK_EVERY,
-            ends: Instant::now().checked_add(limits.deadline),
+            ends: match (Instant::now().checked_add(limits.deadline), budget.ends) {
+                (Some(own), Some(shared)) => Some(own.min(shared)),
+                (own, shared) => own.or(shared),
+            },
         }
+    }
+
+    /// Takes what was used from what several evaluations share.
+    pub(super) fn settle(&self, budget: &mut Budget) {
+        budget.steps = budget.steps.saturating_sub(self.steps);
     }
 
     pub(super) fn limits(&self) -> &Limits {
@@ -34,8 +47,8 @@ impl Meter {
     /// Pays for work that is about to be done.
     pub(super) fn step(&mut self, steps: u64) -> Result<(), CelError> {
         self.steps = self.steps.saturating_add(steps);
-        if self.steps > self.limits.steps {
-            return Err(CelError::limit(Bound::Steps, self.limits.steps));
+        if self.steps > self.most {
+            return Err(CelError::limit(Bound::Steps, self.most));
         }
         if self.steps >= self.next_look {
             self.next_look = self.steps + CLOCK_EVERY;

@@ -18,10 +18,11 @@
 //! `date-time`, `duration` and `byte` have the types that Kubernetes gives them, and lists
 //! of type `set` and `map` are equal in any order.
 //!
-//! Kubernetes lets rules name properties that are no CEL identifiers in an escaped form. A
-//! field that is written with `__dot__`, `__dash__`, `__slash__`, `__underscores__`, or as
-//! `__namespace__` and the other reserved words, names the property with that meaning, and
-//! only it.
+//! Kubernetes lets CRD rules name properties that are no CEL identifiers in an escaped form.
+//! Where a bound schema declares an object's properties, a field that is written with
+//! `__dot__`, `__dash__`, `__slash__`, `__underscores__`, or as `__namespace__` and the other
+//! reserved words, names the property with that meaning, and only it. Everywhere else, in
+//! policies too, a field is what is written.
 //!
 //! There: the standard library, macros with one and two variables, optionals, the
 //! extensions for strings, lists, sets, math, base64 and regex, quantities, the authorizer.
@@ -30,6 +31,7 @@
 mod compile;
 mod eval;
 mod functions;
+mod loops;
 mod meter;
 mod tree;
 mod value;
@@ -40,9 +42,11 @@ mod tests;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+pub(crate) use functions::double_text;
 
 /// Bounds what an expression may be and may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -272,6 +276,30 @@ impl<'b> Bindings<'b> {
     }
 }
 
+/// What several evaluations may take together, so that many cheap rules are bounded too.
+#[derive(Debug, Clone)]
+pub struct Budget {
+    steps: u64,
+    ends: Option<Instant>,
+    deadline: Duration,
+}
+
+impl Budget {
+    /// Allows so many steps, and so much time from now on.
+    pub fn new(steps: u64, deadline: Duration) -> Self {
+        Self {
+            steps,
+            ends: Instant::now().checked_add(deadline),
+            deadline,
+        }
+    }
+
+    /// Tells whether nothing is left.
+    pub fn is_spent(&self) -> bool {
+        self.steps == 0
+    }
+}
+
 /// An expression that was read and bounded; cheap to clone, usable from any thread.
 #[derive(Debug, Clone)]
 pub struct Program(Arc<Compiled>);
@@ -314,12 +342,23 @@ impl Program {
     /// Evaluates the expression. An empty optional becomes null, times and durations become
     /// strings, bytes become base64.
     pub fn evaluate(&self, bindings: &Bindings<'_>) -> Result<Value, CelError> {
-        eval::evaluate(&self.0.root, &self.0.limits, bindings)
+        let limits = &self.0.limits;
+        let mut budget = Budget::new(limits.steps, limits.deadline);
+        self.evaluate_within(bindings, &mut budget)
+    }
+
+    /// Evaluates the expression within its own limits and a budget that it shares with others.
+    pub fn evaluate_within(
+        &self,
+        bindings: &Bindings<'_>,
+        budget: &mut Budget,
+    ) -> Result<Value, CelError> {
+        eval::evaluate(&self.0.root, &self.0.limits, bindings, budget)
     }
 
     /// Evaluates an expression that has to say true or false.
-    pub fn holds(&self, bindings: &Bindings<'_>) -> Result<bool, CelError> {
-        match self.evaluate(bindings)? {
+    pub fn holds(&self, bindings: &Bindings<'_>, budget: &mut Budget) -> Result<bool, CelError> {
+        match self.evaluate_within(bindings, budget)? {
             Value::Bool(holds) => Ok(holds),
             _ => Err(CelError::failed(
                 "the expression must evaluate to true or false",

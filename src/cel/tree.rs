@@ -30,6 +30,13 @@ pub(super) enum Operator {
     In,
 }
 
+/// A field's name as written, and the property that it escapes where properties are declared.
+#[derive(Debug)]
+pub(super) struct Field {
+    pub written: String,
+    pub property: Option<String>,
+}
+
 #[derive(Debug)]
 pub(super) enum Node {
     Constant(Constant),
@@ -37,13 +44,13 @@ pub(super) enum Node {
     /// `of.field`, `of.?field`.
     Select {
         of: Box<Node>,
-        field: String,
+        field: Field,
         optional: bool,
     },
     /// `has(of.field)`.
     Has {
         of: Box<Node>,
-        field: String,
+        field: Field,
     },
     /// `of[key]`, `of[?key]`.
     Index {

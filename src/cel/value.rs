@@ -89,16 +89,21 @@ impl<'a> Val<'a> {
         match value {
             Value::Null => Self::Null,
             Value::Bool(is) => Self::Bool(*is),
-            Value::Number(number) => match number.as_i64() {
-                Some(int) => Self::Int(int),
-                None => Self::Double(number.as_f64().unwrap_or(f64::NAN)),
-            },
-            Value::String(text) => {
-                match schema.and_then(|s| s.get("format")).and_then(Value::as_str) {
-                    Some(format) => Self::formatted(text, format),
-                    None => Self::Text(Text::Borrowed(text)),
+            Value::Number(number) => {
+                let double = number.as_f64().unwrap_or(f64::NAN);
+                match (number.as_i64(), says(schema, "type")) {
+                    (Some(_), Some("number")) => Self::Double(double),
+                    (Some(int), _) => Self::Int(int),
+                    (None, Some("integer")) => {
+                        whole(double).map_or(Self::Double(double), Self::Int)
+                    }
+                    (None, _) => Self::Double(double),
                 }
             }
+            Value::String(text) => match says(schema, "format") {
+                Some(format) => Self::formatted(text, format),
+                None => Self::Text(Text::Borrowed(text)),
+            },
             Value::Array(_) | Value::Object(_) => Self::Json(value, schema),
         }
     }
@@ -223,6 +228,11 @@ impl<'a> Val<'a> {
         }
     }
 
+    /// Tells whether a schema names the properties of this object.
+    pub(super) fn declares_properties(&self) -> bool {
+        matches!(self, Self::Json(_, Some(schema)) if schema.get("properties").is_some())
+    }
+
     /// What this is as a key of a map.
     pub(super) fn key(&self) -> Option<Key<'a>> {
         match self {
@@ -302,7 +312,7 @@ impl<'a> Val<'a> {
         let Self::Json(_, Some(schema)) = self else {
             return false;
         };
-        let kind = schema.get("x-kubernetes-list-type").and_then(Value::as_str);
+        let kind = says(Some(schema), "x-kubernetes-list-type");
         matches!(kind, Some("set" | "map"))
     }
 
@@ -360,7 +370,7 @@ impl<'a> Val<'a> {
             (Self::Quantity(a), Self::Quantity(b)) => a.cmp(b),
             _ => {
                 return Err(CelError::failed(format!(
-                    "{} and {} have no order",
+                    "no such overload: <({}, {})",
                     self.type_name(),
                     other.type_name()
                 )));
@@ -449,6 +459,11 @@ impl<'a> From<Key<'a>> for Val<'a> {
             Key::Text(text) => Self::Text(text),
         }
     }
+}
+
+/// What a schema says under a key.
+fn says<'a>(schema: Option<&'a Value>, key: &str) -> Option<&'a str> {
+    schema.and_then(|s| s.get(key)).and_then(Value::as_str)
 }
 
 /// The schema of a property.

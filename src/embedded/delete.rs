@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::admission::Verb;
+use super::admission::Operation as Verb;
 use super::catalog::{DEFINITIONS, NAMESPACES, Resource};
 use super::object::{self, meta};
 use super::route::Options;
@@ -17,6 +17,8 @@ use super::{Shared, User, encode};
 pub const FOREGROUND: &str = "foregroundDeletion";
 /// The finalizer under which dependents are set free.
 pub const ORPHAN: &str = "orphan";
+/// Namespaces that every cluster has.
+const SYSTEM: [&str; 3] = ["default", "kube-system", "kube-public"];
 const ATTEMPTS: usize = 50;
 
 /// How an object is to be deleted.
@@ -163,6 +165,13 @@ impl Shared {
             };
             let old = encode::value(resource, &row)?;
             deletion.check(resource, &old)?;
+            if &*resource.storage == NAMESPACES && SYSTEM.contains(&name) {
+                return Err(Failure::forbidden(
+                    &resource.subject,
+                    name,
+                    "this namespace may not be deleted",
+                ));
+            }
             let warnings = self
                 .admit(
                     resource,
@@ -223,19 +232,27 @@ impl Deletion {
     }
 
     fn check(&self, resource: &Resource, object: &Value) -> Result<(), Failure> {
-        let refuse = |what: &str, wanted: &str, found: &str| {
-            Failure::conflict(
-                &resource.subject,
-                meta(object, "name"),
-                &format!(
-                    "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
-                ),
-            )
+        let refuse = |what: &str, wanted: &str, found: &str, perhaps: &str| {
+            let name = meta(object, "name");
+            let mut failure = Failure::conflict(&resource.subject, name, "");
+            failure.message = format!(
+                "Operation cannot be fulfilled on {} \"{name}\": the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might have been {perhaps}",
+                resource.subject.qualified_kind()
+            );
+            if let Some(details) = &mut failure.details {
+                details["kind"] = resource.subject.kind.as_str().into();
+            }
+            failure
         };
         if let Some(uid) = &self.uid
             && uid != meta(object, "uid")
         {
-            return Err(refuse("UID", uid, meta(object, "uid")));
+            return Err(refuse(
+                "UID",
+                uid,
+                meta(object, "uid"),
+                "deleted and then recreated",
+            ));
         }
         if let Some(revision) = &self.revision
             && revision != meta(object, "resourceVersion")
@@ -244,6 +261,7 @@ impl Deletion {
                 "ResourceVersion",
                 revision,
                 meta(object, "resourceVersion"),
+                "modified",
             ));
         }
         Ok(())
@@ -258,11 +276,27 @@ fn deletion(options: &Options, body: &[u8]) -> Result<Deletion, Failure> {
             Failure::bad_request(format!("error decoding DeleteOptions: {cause}"))
         })?,
     };
+    if let Some(kind) = body["kind"].as_str()
+        && kind != "DeleteOptions"
+    {
+        return Err(Failure::bad_request(format!(
+            "the object provided is unrecognized (must be of type DeleteOptions): a {kind} was sent"
+        )));
+    }
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let policy = text(&body["propagationPolicy"]).or(options.propagation_policy.clone());
     let orphan = body["orphanDependents"]
         .as_bool()
         .or(options.orphan_dependents);
+    if let (Some(policy), Some(_)) = (&policy, orphan) {
+        return Err(Failure::other(
+            422,
+            "Invalid",
+            format!(
+                "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Invalid value: {policy:?}: orphanDependents and deletionPropagation cannot be both set"
+            ),
+        ));
+    }
     let propagation = match (policy.as_deref(), orphan) {
         (Some("Background"), _) => Some(Propagation::Background),
         (Some("Foreground"), _) => Some(Propagation::Foreground),
@@ -274,7 +308,7 @@ fn deletion(options: &Options, body: &[u8]) -> Result<Deletion, Failure> {
                 422,
                 "Invalid",
                 format!(
-                    "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: {other:?}: supported values: \"Background\", \"Foreground\", \"Orphan\""
+                    "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: {other:?}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
                 ),
             ));
         }

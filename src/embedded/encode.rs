@@ -21,13 +21,29 @@ pub fn bytes(resource: &Resource, row: &Row) -> Vec<u8> {
     out.extend_from_slice(resource.subject.kind.as_bytes());
     out.extend_from_slice(b"\",\"metadata\":");
     metadata(row, &mut out);
+    append_rest(row, &mut out);
+    out
+}
+
+/// Puts the bytes of an item of a list together; a list of a built-in kind says its kind once.
+pub fn item_bytes(resource: &Resource, row: &Row) -> Vec<u8> {
+    if resource.custom.is_some() {
+        return bytes(resource, row);
+    }
+    let mut out = Vec::with_capacity(row.meta.len() + row.rest.len() + 64);
+    out.extend_from_slice(b"{\"metadata\":");
+    metadata(row, &mut out);
+    append_rest(row, &mut out);
+    out
+}
+
+fn append_rest(row: &Row, out: &mut Vec<u8>) {
     if row.rest.len() > 2 {
         out.push(b',');
         out.extend_from_slice(row.rest.get(1..).unwrap_or_default());
     } else {
         out.push(b'}');
     }
-    out
 }
 
 /// Puts the bytes of a PartialObjectMetadata together.

@@ -13,7 +13,7 @@ use super::catalog::Resource;
 use super::select::{Fields, Labels};
 use super::service::{Answer, Call, Content, Form};
 use super::sqlite::{PageRequest, Revision, Row, Scope, StoreError};
-use super::status::Failure;
+use super::status::{Cause, Failure, Subject};
 use super::{Shared, encode, table};
 
 /// A list is read, and sent, in pieces of this size.
@@ -131,6 +131,10 @@ fn builtin_fields(resource: &Resource) -> &'static [&'static str] {
 impl Shared {
     /// GET of one object.
     pub(super) async fn get(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
+        let version = &call.options.resource_version;
+        if !version.is_empty() && version.parse::<Revision>().is_err() {
+            return Err(invalid_version(version));
+        }
         let name = call.target.name.as_deref().unwrap_or_default();
         let namespace = call.target.namespace.as_deref().unwrap_or_default();
         let Some(row) = self.store.get(&resource.key(namespace, name)).await? else {
@@ -163,6 +167,12 @@ impl Shared {
     ) -> Result<Answer, Failure> {
         let chosen = Chosen::of(&resource, &call)?;
         let (at, after) = start(&call)?;
+        if let Ok(asked) = call.options.resource_version.parse::<Revision>() {
+            let newest = self.store.newest().await?;
+            if asked > newest {
+                return Err(Failure::too_large_revision(asked, newest));
+            }
+        }
         let listing = Listing {
             shared: self.clone(),
             chosen,
@@ -294,7 +304,14 @@ impl Listing {
             })
             .await;
         page.map_err(|error| match error {
-            StoreError::Compacted { .. } if self.after.is_some() => Failure::expired(EXPIRED),
+            StoreError::Compacted { .. } => match &self.after {
+                Some((namespace, name)) => {
+                    let mut failure = Failure::expired(EXPIRED);
+                    failure.resume = Some(token(None, namespace, name));
+                    failure
+                }
+                None => error.into(),
+            },
             other => other.into(),
         })
     }
@@ -329,7 +346,7 @@ impl Listing {
                 let line = table::row(&self.resource, &object, &self.include, &self.now);
                 out.extend(encode::to_bytes(&line));
             }
-            Form::Object | Form::Yaml => out.extend(encode::bytes(&self.resource, row)),
+            Form::Object | Form::Yaml => out.extend(encode::item_bytes(&self.resource, row)),
         }
         Ok(())
     }
@@ -338,8 +355,7 @@ impl Listing {
         let revision = self.at.unwrap_or_default();
         let mut metadata = json!({"resourceVersion": revision.to_string()});
         if more && let Some((namespace, name)) = &self.after {
-            let token = json!({"rv": revision, "ns": namespace, "name": name});
-            metadata["continue"] = BASE64_STANDARD_NO_PAD.encode(token.to_string()).into();
+            metadata["continue"] = token(Some(revision), namespace, name).into();
             if self.chosen.all() {
                 let scope = self.chosen.scope.clone();
                 let after = (namespace.clone(), name.clone());
@@ -360,6 +376,37 @@ impl Listing {
 
 const EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
+/// A place to go on from: at a revision, or on the newest state.
+fn token(revision: Option<Revision>, namespace: &str, name: &str) -> String {
+    let token = json!({"rv": revision, "ns": namespace, "name": name});
+    BASE64_STANDARD_NO_PAD.encode(token.to_string())
+}
+
+/// Reads a token of our own, or says what is wrong with it.
+fn place(text: &str) -> Result<Start, Failure> {
+    let wrong = |why: String| {
+        Failure::bad_request(format!(
+            "invalid continue token: continue key is not valid: {why}"
+        ))
+    };
+    let bytes = BASE64_STANDARD_NO_PAD
+        .decode(text)
+        .map_err(|cause| wrong(cause.to_string()))?;
+    let token: Value = serde_json::from_slice(&bytes).map_err(|_| {
+        let first = char::from(bytes.first().copied().unwrap_or(b' '));
+        wrong(format!(
+            "invalid character {first:?} looking for beginning of value"
+        ))
+    })?;
+    match (&token["ns"], &token["name"]) {
+        (Value::String(namespace), Value::String(name)) => Ok((
+            token["rv"].as_u64(),
+            Some((namespace.clone(), name.clone())),
+        )),
+        _ => Err(wrong("it names no place".into())),
+    }
+}
+
 type Start = (Option<Revision>, Option<(String, String)>);
 
 /// Where a list begins: at the newest state, at an exact older one, or where a page ended.
@@ -369,52 +416,65 @@ fn start(call: &Call) -> Result<Start, Failure> {
         "" => None,
         text => Some(text.parse().map_err(|_| invalid_version(text))?),
     };
+    if version.is_none() && !options.resource_version_match.is_empty() {
+        return Err(list_options_invalid(
+            "FieldValueForbidden",
+            "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
+                .into(),
+        ));
+    }
     if !options.continue_token.is_empty() {
         if version.is_some_and(|version| version != 0) {
             return Err(Failure::bad_request(
                 "specifying resource version is not allowed when using continue",
             ));
         }
-        let read = || -> Option<Start> {
-            let bytes = BASE64_STANDARD_NO_PAD
-                .decode(&options.continue_token)
-                .ok()?;
-            let token: Value = serde_json::from_slice(&bytes).ok()?;
-            let text = |field: &str| token[field].as_str().map(str::to_owned);
-            Some((
-                Some(token["rv"].as_u64()?),
-                Some((text("ns")?, text("name")?)),
-            ))
-        };
-        return read().ok_or_else(|| {
-            Failure::bad_request(
-                "continue key is not valid: the token was not given out by this server",
-            )
-        });
+        return place(&options.continue_token);
     }
     match (options.resource_version_match.as_str(), version) {
-        ("Exact", Some(0) | None) => Err(list_options_invalid(
-            "resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+        ("Exact", Some(0)) => Err(list_options_invalid(
+            "FieldValueForbidden",
+            "Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""
+                .into(),
         )),
-        ("Exact", Some(version)) => Ok((Some(version), None)),
+        ("Exact", version) => Ok((version, None)),
         ("NotOlderThan" | "", _) => Ok((None, None)),
-        (other, _) => Err(list_options_invalid(&format!(
-            "resourceVersionMatch: Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""
-        ))),
+        (other, _) => Err(list_options_invalid(
+            "FieldValueNotSupported",
+            format!(
+                "Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""
+            ),
+        )),
     }
 }
 
-fn list_options_invalid(why: &str) -> Failure {
-    Failure::other(
-        422,
-        "Invalid",
-        format!("ListOptions.meta.k8s.io \"\" is invalid: {why}"),
-    )
+fn list_options_invalid(reason: &str, message: String) -> Failure {
+    let cause = Cause {
+        reason: reason.into(),
+        message,
+        field: "resourceVersionMatch".into(),
+    };
+    Failure::invalid(&Subject::options("ListOptions"), "", vec![cause])
+}
+
+/// Reads the resourceVersion of a replaced object.
+pub(super) fn parse_version(text: &str) -> Result<Revision, Failure> {
+    text.parse().map_err(|_| {
+        Failure::other(
+            500,
+            "",
+            format!("strconv.ParseUint: parsing {text:?}: invalid syntax"),
+        )
+    })
 }
 
 /// A resourceVersion that is no number.
 pub(super) fn invalid_version(text: &str) -> Failure {
-    Failure::bad_request(format!(
-        "Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
-    ))
+    Failure::other(
+        500,
+        "",
+        format!(
+            "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
+        ),
+    )
 }

@@ -19,6 +19,7 @@ mod names;
 pub mod object;
 mod openapi;
 pub mod patch;
+mod protobuf;
 mod reviews;
 pub mod route;
 mod scale;
@@ -196,8 +197,8 @@ impl Shared {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         match error {
-            StoreError::Compacted { asked, compacted } => {
-                Failure::expired(format!("too old resource version: {asked} ({compacted})"))
+            StoreError::Compacted { .. } => {
+                Failure::expired("The resourceVersion for the provided watch is too old.")
             }
             StoreError::Future { asked, newest } => Failure::too_large_revision(asked, newest),
             other => Failure::internal(other),

@@ -122,6 +122,17 @@ pub fn label_value(value: &str) -> Result<(), String> {
     }
 }
 
+/// Finalizers without a domain, which somebody else may use too, with their places.
+pub fn plain_finalizers(metadata: &Value) -> impl Iterator<Item = (usize, &str)> {
+    const STANDARD: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
+    let list = metadata["finalizers"].as_array().into_iter().flatten();
+    list.enumerate()
+        .filter_map(|(index, finalizer)| Some((index, finalizer.as_str()?)))
+        .filter(|(_, finalizer)| {
+            !finalizer.contains('/') && !finalizer.contains('.') && !STANDARD.contains(finalizer)
+        })
+}
+
 /// Checks what every object's metadata must keep to.
 pub fn check_metadata(metadata: &Value, form: Form) -> Vec<Cause> {
     let mut causes = Vec::new();
@@ -157,6 +168,36 @@ pub fn check_metadata(metadata: &Value, form: Form) -> Vec<Cause> {
         if let Err(why) = qualified_name(finalizer) {
             refuse("metadata.finalizers".into(), finalizer, why);
         }
+    }
+    let mut controllers = Vec::new();
+    for (index, owner) in metadata["ownerReferences"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
+        for field in ["apiVersion", "kind", "name", "uid"] {
+            if owner[field].as_str().unwrap_or_default().is_empty() {
+                refuse(
+                    format!("metadata.ownerReferences.{field}"),
+                    "",
+                    "must not be empty".into(),
+                );
+            }
+        }
+        if owner["controller"] == true {
+            controllers.push(index);
+        }
+    }
+    if controllers.len() > 1 {
+        causes.push(Cause {
+            reason: "FieldValueInvalid".into(),
+            message: format!(
+                "Invalid value: {}: Only one reference can have Controller set to true.",
+                metadata["ownerReferences"]
+            ),
+            field: "metadata.ownerReferences".into(),
+        });
     }
     if bytes > ANNOTATION_BYTES {
         causes.push(Cause {

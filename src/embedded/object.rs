@@ -92,8 +92,8 @@ pub fn identify(resource: &Resource, target: &Target, object: &mut Value) -> Res
     let version = object["apiVersion"].as_str().unwrap_or_default().to_owned();
     if kind.is_empty() && resource.custom.is_some() {
         return Err(Failure::bad_request(format!(
-            "Object 'Kind' is missing in '{}'",
-            object
+            "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in '{object}' ({object})",
+            resource.subject.kind
         )));
     }
     if (!version.is_empty() && version != expected)
@@ -118,7 +118,9 @@ pub fn identify(resource: &Resource, target: &Target, object: &mut Value) -> Res
     if let Some(name) = &target.name {
         let sent = meta(object, "name").to_owned();
         if sent.is_empty() {
-            return Err(Failure::bad_request("name must be provided"));
+            return Err(Failure::bad_request(format!(
+                "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+            )));
         }
         if sent != *name {
             return Err(Failure::bad_request(format!(
@@ -127,6 +129,24 @@ pub fn identify(resource: &Resource, target: &Target, object: &mut Value) -> Res
         }
     }
     Ok(())
+}
+
+/// Checks what an applied configuration says about itself; what it leaves out the path knows.
+pub fn check_applied(resource: &Resource, target: &Target, object: &Value) -> Result<(), Failure> {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    if version.is_empty() || kind != resource.subject.kind {
+        let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
+        return Err(Failure::bad_request(format!(
+            "invalid object type: {group}/{version}, Kind={kind}"
+        )));
+    }
+    let mut named = object.clone();
+    if meta(&named, "name").is_empty() {
+        let name = target.name.as_deref().unwrap_or_default();
+        meta_mut(&mut named).insert("name".into(), name.into());
+    }
+    identify(resource, target, &mut named)
 }
 
 fn mismatch(resource: &Resource, version: &str, kind: &str) -> Failure {
@@ -178,8 +198,8 @@ pub fn create(
         Form::of(&resource.subject.group, &resource.subject.plural),
     );
     causes.extend(own_rules(resource, &object));
-    causes.extend(resource.schema.validate(&object).into_iter().map(cause));
-    causes.extend(rules(resource, &object, None));
+    warnings.extend(plain_names(resource, &object, &mut causes));
+    causes.extend(broken(resource, &object, None, &mut warnings));
     if !causes.is_empty() {
         return Err(Failure::invalid(&resource.subject, &name, causes));
     }
@@ -200,19 +220,11 @@ pub fn update(
     writer: &Writer,
     applied: bool,
 ) -> Result<Draft, Failure> {
-    let warnings = shape(resource, &mut object, writer)?;
+    let mut warnings = shape(resource, &mut object, writer)?;
     let subject = &resource.subject;
     let name = meta(old, "name").to_owned();
-    let (new_uid, old_uid) = (meta(&object, "uid"), meta(old, "uid"));
-    if !new_uid.is_empty() && new_uid != old_uid {
-        return Err(Failure::conflict(
-            subject,
-            &name,
-            &format!(
-                "Precondition failed: UID in precondition: {new_uid}, UID in object meta: {old_uid}"
-            ),
-        ));
-    }
+    let mut causes = Vec::new();
+    causes_of_immutable(old, &object, &mut causes);
     let generation = old["metadata"]["generation"].clone();
     let meta = meta_mut(&mut object);
     for field in
@@ -251,18 +263,24 @@ pub fn update(
             }
         }
     }
-    let mut causes = names::check_metadata(&object["metadata"], Form::PathSegment);
+    causes.extend(names::check_metadata(
+        &object["metadata"],
+        Form::PathSegment,
+    ));
     causes.extend(new_finalizers(old, &object));
     causes.extend(own_rules(resource, &object));
     causes.extend(unchangeable(resource, old, &object));
     causes.extend(
-        resource
-            .schema
-            .validate_update(&object, old)
+        broken(resource, &object, Some(old), &mut warnings)
             .into_iter()
-            .map(cause),
+            .map(|mut cause| {
+                if part == Part::Status && resource.custom.is_some() {
+                    // A real server checks the status by itself, and so words the place from there.
+                    cause.message = cause.message.replacen(": status.", ": ", 1);
+                }
+                cause
+            }),
     );
-    causes.extend(rules(resource, &object, Some(old)));
     if !causes.is_empty() {
         return Err(Failure::invalid(subject, &name, causes));
     }
@@ -271,6 +289,20 @@ pub fn update(
     }
     tidy(&mut object);
     Ok(Draft { object, warnings })
+}
+
+/// Fields of metadata that a sender may leave out but not change.
+fn causes_of_immutable(old: &Value, object: &Value, causes: &mut Vec<Cause>) {
+    for field in ["uid", "deletionTimestamp"] {
+        let (before, after) = (meta(old, field), meta(object, field));
+        if !after.is_empty() && after != before {
+            causes.push(Cause {
+                reason: "FieldValueInvalid".into(),
+                message: format!("Invalid value: {after:?}: field is immutable"),
+                field: format!("metadata.{field}"),
+            });
+        }
+    }
 }
 
 /// Drops what the schema does not know, and says what it dropped as strictly as was asked.
@@ -304,20 +336,42 @@ fn shape(resource: &Resource, object: &mut Value, writer: &Writer) -> Result<Vec
     }
 }
 
-fn rules(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-    let Some(custom) = &resource.custom else {
-        return Vec::new();
+/// Checks the schema and, where it holds, the rules in it.
+fn broken(
+    resource: &Resource,
+    object: &Value,
+    old: Option<&Value>,
+    warnings: &mut Vec<String>,
+) -> Vec<Cause> {
+    let errors = match old {
+        Some(old) => resource.schema.validate_update(object, old),
+        None => resource.schema.validate(object),
     };
-    custom
-        .rules
-        .check(object, old)
-        .into_iter()
-        .map(|violation| Cause {
-            reason: violation.reason.clone(),
-            message: violation.cause_message(),
-            field: violation.path,
-        })
-        .collect()
+    let mut causes: Vec<Cause> = errors.into_iter().map(cause).collect();
+    let Some(custom) = resource
+        .custom
+        .as_ref()
+        .filter(|custom| !custom.rules.is_empty())
+    else {
+        return causes;
+    };
+    if !causes.is_empty() {
+        causes.push(Cause {
+            reason: "FieldValueInvalid".into(),
+            message: "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation".into(),
+            field: "<nil>".into(),
+        });
+        return causes;
+    }
+    let found = custom.rules.findings(object, old);
+    // What was wrong before and was not touched is said, not refused.
+    warnings.extend(found.warnings.iter().map(ToString::to_string));
+    causes.extend(found.violations.iter().map(|violation| Cause {
+        reason: violation.reason.clone(),
+        message: violation.body(),
+        field: violation.field().to_owned(),
+    }));
+    causes
 }
 
 fn cause(error: FieldError) -> Cause {
@@ -336,8 +390,19 @@ fn own(resource: &Resource, old: Option<&Value>, object: &mut Value, part: Part,
         api_version: &api_version,
         subresource: part.subresource(),
         time: &writer.now,
+        reset_fields: reset_fields(resource, part),
     };
     apply::track_update(&resource.schema, old, object, &manager);
+}
+
+/// Fields that a part of an object ignores, so that nobody comes to own them through it.
+pub fn reset_fields(resource: &Resource, part: Part) -> &'static [&'static str] {
+    match (part, resource.custom.is_some()) {
+        (Part::Main | Part::Scale, _) if resource.has_status() => &["status"],
+        (Part::Main | Part::Scale | Part::Finalize, _) => &[],
+        (Part::Status, true) => &["metadata", "spec"],
+        (Part::Status, false) => &["metadata.labels", "spec"],
+    }
 }
 
 fn is_pin(resource: &Resource) -> bool {
@@ -359,6 +424,27 @@ fn annotate(object: &mut Value, key: &str, value: Option<&str>) {
             }
         }
     }
+}
+
+/// A finalizer without a domain is refused for built-in kinds, and a warning for others.
+fn plain_names(resource: &Resource, object: &Value, causes: &mut Vec<Cause>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (index, finalizer) in names::plain_finalizers(&object["metadata"]) {
+        if resource.custom.is_some() {
+            warnings.push(format!(
+                "metadata.finalizers: {finalizer:?}: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers"
+            ));
+        } else {
+            causes.push(Cause {
+                reason: "FieldValueInvalid".into(),
+                message: format!(
+                    "Invalid value: {finalizer:?}: name is neither a standard finalizer name nor is it fully qualified"
+                ),
+                field: format!("metadata.finalizers[{index}]"),
+            });
+        }
+    }
+    warnings
 }
 
 /// Everything whose change counts as a new generation.
@@ -435,6 +521,14 @@ fn own_rules(resource: &Resource, object: &Value) -> Vec<Cause> {
             resource.subject.plural.as_str(),
             "deployments" | "replicasets" | "statefulsets" | "daemonsets"
         );
+    let template = &object["spec"]["template"]["spec"];
+    if workload && template["containers"].as_array().is_none_or(Vec::is_empty) {
+        causes.push(Cause {
+            reason: "FieldValueRequired".into(),
+            message: "Required value".into(),
+            field: "spec.template.spec.containers".into(),
+        });
+    }
     if workload {
         let selector = super::select::Labels::from_json(&object["spec"]["selector"]);
         let labels = &object["spec"]["template"]["metadata"];

@@ -203,7 +203,10 @@ pub fn options(query: &str) -> Result<Options, Failure> {
         watch: flag(&found, "watch"),
         label_selector: text("labelSelector"),
         field_selector: text("fieldSelector"),
-        limit: number(&found, "limit")?.unwrap_or_default(),
+        // A negative limit is none.
+        limit: number::<i64>(&found, "limit")?
+            .and_then(|limit| u64::try_from(limit).ok())
+            .unwrap_or_default(),
         continue_token: text("continue"),
         resource_version: text("resourceVersion"),
         resource_version_match: text("resourceVersionMatch"),

@@ -36,38 +36,69 @@ impl Shared {
                     "application/json-patch+json" => super::patch::json_patch(&before, &sent),
                     _ => super::patch::merge_patch(&before, &sent),
                 }
-                .map_err(|error| {
-                    let (code, reason) = error.status();
-                    Failure::other(code, reason, error.message())
-                })?,
+                .map_err(|error| super::write::patch_failure(&error))?,
             };
             let version = meta(&after, "resourceVersion");
             if !version.is_empty() && version != meta(old, "resourceVersion") {
                 return Err(Failure::stale(&resource.subject, meta(old, "name")));
             }
             let replicas = after["spec"]["replicas"].as_i64().unwrap_or_default();
-            if replicas < 0 {
-                let cause = Cause {
-                    reason: "FieldValueInvalid".into(),
-                    message: format!(
-                        "Invalid value: {replicas}: must be greater than or equal to 0"
-                    ),
-                    field: "spec.replicas".into(),
-                };
-                let subject = super::status::Subject {
-                    group: "autoscaling".into(),
-                    plural: "scales".into(),
-                    kind: "Scale".into(),
-                };
-                return Err(Failure::invalid(&subject, meta(old, "name"), vec![cause]));
-            }
             let mut object = old.clone();
             set(&mut object, &places.replicas, replicas.into());
-            object::update(resource, old, object, Part::Scale, &call.writer, false)
+            let draft = object::update(resource, old, object, Part::Scale, &call.writer, false);
+            if replicas < 0 {
+                return Err(below_zero(
+                    resource,
+                    meta(old, "name"),
+                    &places,
+                    replicas,
+                    draft.err(),
+                ));
+            }
+            draft
         };
         let (object, warnings) = self.changed(resource, call, true, change).await?;
         Ok(Answer::json(200, view(resource, &object)).warning(warnings))
     }
+}
+
+/// A real server names the number twice: as the schema sees it and as the scale does.
+fn below_zero(
+    resource: &Resource,
+    name: &str,
+    places: &Scale,
+    replicas: i64,
+    schema: Option<Failure>,
+) -> Failure {
+    let field = match resource.custom.is_some() {
+        true => places.replicas.clone(),
+        false => "spec.replicas".to_owned(),
+    };
+    let why = match resource.custom.is_some() {
+        true => "should be a non-negative integer",
+        false => "must be greater than or equal to 0",
+    };
+    let known = schema
+        .and_then(|failure| failure.details)
+        .unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut causes: Vec<Cause> = known["causes"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|cause| cause["field"] != "<nil>")
+        .map(|cause| Cause {
+            reason: text(&cause["reason"]),
+            message: text(&cause["message"]),
+            field: text(&cause["field"]),
+        })
+        .collect();
+    causes.push(Cause {
+        reason: "FieldValueInvalid".into(),
+        message: format!("Invalid value: {replicas}: {why}"),
+        field,
+    });
+    Failure::invalid(&resource.subject, name, causes)
 }
 
 fn places(resource: &Resource) -> Scale {

@@ -31,7 +31,6 @@ impl Labels {
     pub fn parse(text: &str) -> Result<Labels, Failure> {
         let mut reader = Reader {
             tokens: tokens(text),
-            text,
         };
         reader.requirements().map(Labels)
     }
@@ -125,17 +124,22 @@ fn tokens(text: &str) -> std::collections::VecDeque<Token> {
     found
 }
 
-struct Reader<'a> {
+struct Reader {
     tokens: std::collections::VecDeque<Token>,
-    text: &'a str,
 }
 
-impl Reader<'_> {
+impl Reader {
     fn wrong(&self, why: &str) -> Failure {
-        Failure::bad_request(format!(
-            "unable to parse requirement: {why} in label selector {:?}",
-            self.text
-        ))
+        Failure::bad_request(format!("unable to parse requirement: {why}"))
+    }
+
+    /// The next token, as messages show it.
+    fn shown(&self) -> &str {
+        match self.tokens.front() {
+            Some(Token::Word(word)) => word,
+            Some(Token::Sign(sign)) => sign,
+            None => "",
+        }
     }
 
     fn sign(&mut self, sign: &str) -> bool {
@@ -171,7 +175,10 @@ impl Reader<'_> {
                 return Ok(found);
             }
             if !self.sign(",") {
-                return Err(self.wrong("a comma is missing"));
+                return Err(Failure::bad_request(format!(
+                    "found '{}', expected: ',' or 'end of string'",
+                    self.shown()
+                )));
             }
         }
     }
@@ -193,9 +200,9 @@ impl Reader<'_> {
             });
         }
         let test = if self.sign("=") || self.sign("==") {
-            Test::In(BTreeSet::from([self.value()?]))
+            Test::In(BTreeSet::from([self.value(&key)?]))
         } else if self.sign("!=") {
-            Test::NotIn(BTreeSet::from([self.value()?]))
+            Test::NotIn(BTreeSet::from([self.value(&key)?]))
         } else if self.sign(">") {
             Test::Greater(self.number()?)
         } else if self.sign("<") {
@@ -204,11 +211,11 @@ impl Reader<'_> {
             match self.tokens.front() {
                 Some(Token::Word(word)) if word == "in" => {
                     self.tokens.pop_front();
-                    Test::In(self.set()?)
+                    Test::In(self.set(&key)?)
                 }
                 Some(Token::Word(word)) if word == "notin" => {
                     self.tokens.pop_front();
-                    Test::NotIn(self.set()?)
+                    Test::NotIn(self.set(&key)?)
                 }
                 Some(Token::Word(_)) | Some(Token::Sign("(" | ")" | "!")) => {
                     return Err(self.wrong("found something else than an operator"));
@@ -220,16 +227,16 @@ impl Reader<'_> {
     }
 
     /// A value may be empty: `a=` asks for the empty label.
-    fn value(&mut self) -> Result<String, Failure> {
+    fn value(&mut self, key: &str) -> Result<String, Failure> {
         let value = self.word().unwrap_or_default();
-        self.checked(value)
+        self.checked(key, value)
     }
 
-    fn checked(&self, value: String) -> Result<String, Failure> {
+    fn checked(&self, key: &str, value: String) -> Result<String, Failure> {
         match super::names::label_value(&value) {
             Ok(()) => Ok(value),
             Err(why) => Err(Failure::bad_request(format!(
-                "unable to parse requirement: values[0][]: Invalid value: {value:?}: {why}"
+                "unable to parse requirement: values[0][{key}]: Invalid value: {value:?}: {why}"
             ))),
         }
     }
@@ -240,14 +247,14 @@ impl Reader<'_> {
             .ok_or_else(|| self.wrong("> and < take a whole number"))
     }
 
-    fn set(&mut self) -> Result<BTreeSet<String>, Failure> {
+    fn set(&mut self, key: &str) -> Result<BTreeSet<String>, Failure> {
         if !self.sign("(") {
-            return Err(self.wrong("( is missing after in or notin"));
+            return Err(self.wrong(&format!("found '{}' expected: '('", self.shown())));
         }
         let mut values = BTreeSet::new();
         loop {
             let value = self.word().unwrap_or_default();
-            values.insert(self.checked(value)?);
+            values.insert(self.checked(key, value)?);
             if self.sign(")") {
                 return Ok(values);
             }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::catalog::Resource;
 use super::object::Writer;
+use super::protobuf::{self, Unreadable};
 use super::route::{self, Options, Route, Target};
 use super::status::Failure;
 use super::{Embedded, Shared, User, discovery, encode, openapi, reviews};
@@ -160,6 +161,13 @@ impl Embedded {
                 .unwrap_or_default()
                 .to_owned()
         };
+        if options
+            .field_manager
+            .as_ref()
+            .is_some_and(|manager| manager.len() > 128)
+        {
+            return Err(Failure::manager_too_long(&parts.method));
+        }
         let user = self.impersonated(&parts.headers);
         let agent = text(header::USER_AGENT);
         let product = agent.split('/').next().unwrap_or_default();
@@ -168,15 +176,16 @@ impl Embedded {
             (None, "") => "unknown".to_owned(),
             (None, product) => product.chars().take(128).collect(),
         };
+        let content_type = text(header::CONTENT_TYPE);
+        let content_type = content_type.split(';').next().unwrap_or_default().trim();
+        let (content_type, body) = match content_type == protobuf::MEDIA_TYPE && !body.is_empty() {
+            true => ("application/json", from_protobuf(&body)?),
+            false => (content_type, body),
+        };
         Ok(Call {
             form: negotiate(&text(header::ACCEPT))?,
             method: parts.method.clone(),
-            content_type: text(header::CONTENT_TYPE)
-                .split(';')
-                .next()
-                .unwrap_or_default()
-                .trim()
-                .to_owned(),
+            content_type: content_type.to_owned(),
             writer: Writer {
                 user: user.name.clone(),
                 manager,
@@ -213,7 +222,7 @@ impl Embedded {
     async fn dispatch(&self, call: Call) -> Result<Answer, Failure> {
         let shared = &self.shared;
         let Some(resource) = shared.resource(&call.target).await? else {
-            return Ok(no_such_page());
+            return nowhere(&call.target.group);
         };
         if let Some(answer) = reviews::answer(&resource, &call)? {
             return Ok(answer);
@@ -231,7 +240,12 @@ impl Embedded {
         if let Some(part) = &call.target.subresource
             && resource.subresource(part).is_none()
         {
-            return Ok(no_such_page());
+            return nowhere(&call.target.group);
+        }
+        if call.target.subresource.is_none()
+            && !resource.verbs.iter().any(|verb| verb == verb_of(&call))
+        {
+            return Err(Failure::method_not_allowed());
         }
         let scale = call.target.subresource.as_deref() == Some("scale");
         match (call.method.clone(), name) {
@@ -274,10 +288,46 @@ impl Shared {
     }
 }
 
+fn from_protobuf(body: &[u8]) -> Result<Bytes, Failure> {
+    match protobuf::decode(body) {
+        Ok(object) => Ok(encode::to_bytes(&object).into()),
+        Err(why @ Unreadable::UnknownKind(..)) => Err(Failure::bad_request(why.to_string())),
+        Err(why) => Err(Failure::bad_request(format!(
+            "the object provided is unrecognized (must be of the kind that the path names): {why}"
+        ))),
+    }
+}
+
 /// The time as metadata shows it.
 pub(super) fn now() -> String {
     let now = jiff::Timestamp::now();
     now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// A group of the server's own answers for what it lacks; anything else is no page at all.
+fn nowhere(group: &str) -> Result<Answer, Failure> {
+    match super::builtin::resources()
+        .iter()
+        .any(|resource| resource.group == group)
+    {
+        true => Err(Failure::no_such_resource()),
+        false => Ok(no_such_page()),
+    }
+}
+
+/// The verb that a request for a resource itself amounts to.
+fn verb_of(call: &Call) -> &'static str {
+    match (call.method.as_str(), call.target.name.is_some()) {
+        ("GET" | "HEAD", _) if call.options.watch => "watch",
+        ("GET" | "HEAD", true) => "get",
+        ("GET" | "HEAD", false) => "list",
+        ("POST", _) => "create",
+        ("PUT", _) => "update",
+        ("PATCH", _) => "patch",
+        ("DELETE", true) => "delete",
+        ("DELETE", false) => "deletecollection",
+        _ => "",
+    }
 }
 
 /// A path that a real server does not know gets this text, not a Status.
@@ -316,7 +366,7 @@ fn negotiate(accept: &str) -> Result<Form, Failure> {
         }
     }
     Err(Failure::not_acceptable(
-        "application/json, application/yaml, application/vnd.kubernetes.protobuf, application/cbor",
+        "application/json, application/yaml, application/vnd.kubernetes.protobuf",
     ))
 }
 

@@ -15,6 +15,20 @@ pub struct Subject {
 }
 
 impl Subject {
+    /// The options of a request, which are refused like objects.
+    pub fn options(kind: &str) -> Subject {
+        Subject {
+            group: "meta.k8s.io".into(),
+            plural: String::new(),
+            kind: kind.into(),
+        }
+    }
+
+    /// `Kind.group`, or `Kind` alone in the core group.
+    pub fn qualified_kind(&self) -> String {
+        qualified(&self.kind, &self.group)
+    }
+
     fn resource(&self) -> String {
         qualified(&self.plural, &self.group)
     }
@@ -50,6 +64,8 @@ pub struct Failure {
     pub message: String,
     /// What it is about.
     pub details: Option<Value>,
+    /// Where a list can go on, on the newest state.
+    pub resume: Option<String>,
 }
 
 impl std::fmt::Display for Failure {
@@ -65,6 +81,7 @@ impl Failure {
             reason,
             message: message.into(),
             details: None,
+            resume: None,
         }
     }
 
@@ -196,7 +213,7 @@ impl Failure {
         Failure::new(
             406,
             "NotAcceptable",
-            format!("only the following media types are accepted: {offered}"),
+            format!("406: Not Acceptable\n\nAvailable representations: {offered}"),
         )
     }
 
@@ -219,6 +236,21 @@ impl Failure {
                 accepted.join(", ")
             ),
         )
+    }
+
+    /// 422: the name of a field manager has a limit.
+    pub fn manager_too_long(method: &http::Method) -> Self {
+        let kind = match *method {
+            http::Method::PUT => "UpdateOptions",
+            http::Method::PATCH => "PatchOptions",
+            _ => "CreateOptions",
+        };
+        let cause = Cause {
+            reason: "FieldValueTooLong".into(),
+            message: "Too long: may not be more than 128 bytes".into(),
+            field: "fieldManager".into(),
+        };
+        Failure::invalid(&Subject::options(kind), "", vec![cause])
     }
 
     /// 410: the revision is older than what the store kept.
@@ -274,9 +306,14 @@ impl Failure {
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code,
         });
+        if let Some(resume) = &self.resume {
+            status["metadata"]["continue"] = resume.as_str().into();
+        }
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
         if let Some(details) = &self.details {
             status["details"] = details.clone();
         }

@@ -21,6 +21,8 @@ use super::{Shared, encode, table};
 const BOOKMARK: Duration = Duration::from_secs(20);
 /// A stream without a stated end lasts so long, so that clients list again now and then.
 const DEFAULT_LIFE: Duration = Duration::from_secs(3000);
+/// Whatever was asked for: a time that the clock cannot reach would be no end.
+const LONGEST_LIFE: Duration = Duration::from_secs(24 * 3600);
 
 impl Shared {
     /// GET with `watch=true`.
@@ -51,8 +53,9 @@ impl Shared {
         }
         let life = options
             .timeout_seconds
-            .map_or(DEFAULT_LIFE, Duration::from_secs);
-        let mut watching = Watching {
+            .map_or(DEFAULT_LIFE, Duration::from_secs)
+            .min(LONGEST_LIFE);
+        let watching = Watching {
             head: self.store.head(),
             shared: self.clone(),
             position: if initial {
@@ -70,6 +73,7 @@ impl Shared {
             next_bookmark: Instant::now() + BOOKMARK,
             told: 0,
             asked: false,
+            more: false,
             ends: Instant::now() + life,
             form: call.form,
             include: options.include_object.clone(),
@@ -78,10 +82,7 @@ impl Shared {
             over: false,
             resource,
         };
-        if watching.initial.is_none() {
-            // A revision that is gone is told in the stream, as a real server does.
-            watching.check().await?;
-        }
+        // A revision that is gone is told in the stream, as a real server does.
         let frames = stream::unfold(watching, |mut watching| async move {
             let bytes = watching.next().await?;
             Some((Ok(Frame::data(Bytes::from(bytes))), watching))
@@ -134,6 +135,8 @@ struct Watching {
     told: Revision,
     /// The log has been read once, so from now on only news of this resource matter.
     asked: bool,
+    /// The log goes on after what has been read of it.
+    more: bool,
     ends: Instant,
     form: Form,
     include: String,
@@ -143,13 +146,6 @@ struct Watching {
 }
 
 impl Watching {
-    async fn check(&mut self) -> Result<(), Failure> {
-        match self.changes().await {
-            Ok(_) | Err(StoreError::Compacted { .. }) => Ok(()),
-            Err(other) => Err(other.into()),
-        }
-    }
-
     async fn changes(&self) -> Result<super::sqlite::Changes, StoreError> {
         let previous = !self.chosen.all();
         let bodies = self.form != Form::Partial || !self.chosen.fields.metadata_only();
@@ -166,13 +162,14 @@ impl Watching {
             if self.over {
                 return None;
             }
-            let step = match self.initial {
-                Some(_) => self.tell_initial().await,
-                None => self.tell_changes().await,
+            let beginning = self.initial.is_some();
+            let step = match beginning {
+                true => self.tell_initial().await,
+                false => self.tell_changes().await,
             };
             match step {
                 Ok(bytes) if !bytes.is_empty() => return Some(bytes),
-                Ok(_) if self.initial.is_some() => continue,
+                Ok(_) if beginning || self.more => continue,
                 Ok(_) => {}
                 Err(failure) => {
                     self.over = true;
@@ -188,18 +185,14 @@ impl Watching {
     /// Waits for news of this resource, the next bookmark or the end.
     async fn wait(&mut self) -> Option<Option<Vec<u8>>> {
         loop {
-            let bookmark = if self.bookmarks {
-                self.next_bookmark
-            } else {
-                self.ends
-            };
             tokio::select! {
                 moved = self.head.changed() => moved.ok()?,
                 () = tokio::time::sleep_until(self.ends) => {
                     self.over = true;
-                    return None;
+                    // The last word lets the client go on from here.
+                    return self.bookmarks.then(|| Some(self.bookmark(false)));
                 }
-                () = tokio::time::sleep_until(bookmark) => {
+                () = tokio::time::sleep_until(self.next_bookmark), if self.bookmarks => {
                     self.next_bookmark = Instant::now() + BOOKMARK;
                     if self.told < self.position {
                         return Some(Some(self.bookmark(false)));
@@ -279,6 +272,7 @@ impl Watching {
             out.extend(event);
         }
         self.position = changes.upto;
+        self.more = changes.more;
         self.asked = true;
         if !changes.rows.is_empty() {
             self.told = self.position;
@@ -305,8 +299,7 @@ impl Watching {
 
     fn bookmark(&mut self, end_of_initial: bool) -> Vec<u8> {
         self.told = self.position;
-        let mut metadata =
-            json!({"resourceVersion": self.position.to_string(), "creationTimestamp": null});
+        let mut metadata = json!({"resourceVersion": self.position.to_string()});
         if end_of_initial {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::admission::{Admission, Verb};
+use super::admission::{Admission, Denial, Operation as Verb};
 use super::apply::{self, ApplyError, Manager, Operation};
 use super::catalog::{Catalog, Resource};
 use super::object::{self, Draft, Part, meta};
 use super::route::Options;
 use super::service::{Answer, Call, Form};
 use super::sqlite::{Expect, Follow, FollowUp, Put, Remove, Revision, StoreError, Write};
-use super::status::{Cause, Failure};
+use super::status::{Cause, Failure, Subject};
 use super::{Shared, User, encode, patch, table};
 
 const JSON_PATCH: &str = "application/json-patch+json";
@@ -31,10 +31,12 @@ enum Outcome {
 impl Shared {
     /// POST of a new object.
     pub(super) async fn create(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
-        let mut object = decode(call)?;
+        let mut object = decode(resource, call)?;
         object::identify(resource, &call.target, &mut object)?;
         if !meta(&object, "resourceVersion").is_empty() && meta(&object, "resourceVersion") != "0" {
-            return Err(Failure::bad_request(
+            return Err(Failure::other(
+                500,
+                "",
                 "resourceVersion should not be set on objects to be created",
             ));
         }
@@ -150,12 +152,21 @@ impl Shared {
         };
         match self.store.write(Write::Put(put)).await {
             Ok(revision) => Ok(revision),
-            Err(StoreError::Conflict(_)) => Err(Failure::already_exists(&resource.subject, name)),
+            Err(StoreError::Conflict(there)) => {
+                let mut failure = Failure::already_exists(&resource.subject, name);
+                let meta: Value = there
+                    .and_then(|row| serde_json::from_slice(&row.meta).ok())
+                    .unwrap_or_default();
+                if meta["deletionTimestamp"].is_string() {
+                    failure.message = format!("object is being deleted: {}", failure.message);
+                }
+                Err(failure)
+            }
             Err(StoreError::Namespace { terminating: true }) => {
                 Err(Failure::terminating(&resource.subject, name, namespace))
             }
             Err(StoreError::Namespace { .. }) => Err(Failure::not_found(
-                &super::status::Subject {
+                &Subject {
                     group: String::new(),
                     plural: "namespaces".into(),
                     kind: "Namespace".into(),
@@ -172,7 +183,7 @@ impl Shared {
         resource: &Resource,
         call: &Call,
     ) -> Result<Answer, Failure> {
-        let mut sent = decode(call)?;
+        let mut sent = decode(resource, call)?;
         object::identify(resource, &call.target, &mut sent)?;
         let part = part(call)?;
         let name = call.target.name.clone().unwrap_or_default();
@@ -183,16 +194,28 @@ impl Shared {
             let (object, warnings) = self.create_object(resource, sent, call, false).await?;
             return self.answer_object(resource, call, 201, object, warnings);
         }
-        if unconditional && resource.custom.is_some() {
+        if unconditional && !updates_unconditionally(resource) {
             self.existing(resource, call).await?;
             let cause = Cause {
                 reason: "FieldValueInvalid".into(),
                 message: "Invalid value: 0: must be specified for an update".into(),
                 field: "metadata.resourceVersion".into(),
             };
-            return Err(Failure::invalid(&resource.subject, &name, vec![cause]));
+            // A real server names the resource here, not the kind.
+            let subject = Subject {
+                kind: resource.subject.plural.clone(),
+                ..resource.subject.clone()
+            };
+            return Err(Failure::invalid(&subject, &name, vec![cause]));
         }
+        if !unconditional {
+            super::list::parse_version(&version)?;
+        }
+        let uid = meta(&sent, "uid").to_owned();
         let change = |old: &Value| {
+            if !uid.is_empty() && uid != meta(old, "uid") {
+                return Err(other_uid(resource, old, &uid));
+            }
             if !unconditional && meta(old, "resourceVersion") != version {
                 return Err(Failure::stale(&resource.subject, &name));
             }
@@ -203,26 +226,22 @@ impl Shared {
 
     /// PATCH in any of its forms.
     pub(super) async fn patch(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
-        let builtin = [
-            JSON_PATCH,
-            MERGE_PATCH,
-            STRATEGIC,
-            APPLY,
-            "application/apply-patch+cbor",
-        ];
-        let custom = [
-            JSON_PATCH,
-            MERGE_PATCH,
-            APPLY,
-            "application/apply-patch+cbor",
-        ];
+        let builtin = [JSON_PATCH, MERGE_PATCH, STRATEGIC, APPLY];
+        let custom = [JSON_PATCH, MERGE_PATCH, APPLY];
         let accepted: &[&str] = if resource.custom.is_some() {
             &custom
         } else {
             &builtin
         };
         let kind = call.content_type.as_str();
-        if !accepted.contains(&kind) || kind.ends_with("cbor") {
+        if !builtin.contains(&kind) {
+            return Err(Failure::other(
+                415,
+                "UnsupportedMediaType",
+                "415: Unsupported Media Type",
+            ));
+        }
+        if !accepted.contains(&kind) {
             return Err(Failure::unsupported_media_type(accepted));
         }
         if kind == APPLY {
@@ -246,10 +265,7 @@ impl Shared {
                 MERGE_PATCH => patch::merge_patch(old, &sent),
                 _ => patch::strategic_merge(&resource.schema, old, &sent),
             }
-            .map_err(|error| {
-                let (code, reason) = error.status();
-                Failure::other(code, reason, error.message())
-            })
+            .map_err(|error| patch_failure(&error))
         };
         let change = |old: &Value| {
             let mut new = patched(old)?;
@@ -257,6 +273,9 @@ impl Shared {
                 && !meta(&new, "resourceVersion").is_empty()
             {
                 return Err(Failure::stale(&resource.subject, &name));
+            }
+            if resource.custom.is_some() && new["kind"] != resource.subject.kind.as_str() {
+                return Err(other_kind(resource, &name, &new["kind"]));
             }
             object::identify(resource, &call.target, &mut new)?;
             object::update(resource, old, new, part, &call.writer, false)
@@ -274,8 +293,8 @@ impl Shared {
             };
             return Err(options_invalid(vec![cause]));
         };
-        let mut sent = decode_yaml(&call.body)?;
-        object::identify(resource, &call.target, &mut sent)?;
+        let sent = decode_yaml(&call.body)?;
+        object::check_applied(resource, &call.target, &sent)?;
         let part = part(call)?;
         let name = call.target.name.clone().unwrap_or_default();
         let api_version = resource.api_version();
@@ -285,20 +304,18 @@ impl Shared {
             api_version: &api_version,
             subresource: call.target.subresource.as_deref(),
             time: &call.writer.now,
+            reset_fields: object::reset_fields(resource, part),
         };
         let key = resource.key(call.target.namespace.as_deref().unwrap_or_default(), &name);
         loop {
             if part == Part::Main && self.store.get(&key).await?.is_none() {
-                if !meta(&sent, "resourceVersion").is_empty() {
-                    return Err(Failure::conflict(
-                        &resource.subject,
-                        &name,
-                        "the object does not exist, but a resourceVersion was given",
-                    ));
-                }
-                let merged =
+                let mut merged =
                     apply::apply(&resource.schema, None, &sent, &manager, call.options.force)
                         .map_err(apply_failure)?;
+                let metadata = object::meta_mut(&mut merged);
+                metadata.insert("name".into(), name.as_str().into());
+                metadata.remove("resourceVersion");
+                object::identify(resource, &call.target, &mut merged)?;
                 match self.create_object(resource, merged, call, true).await {
                     // Somebody else created it first: then it is a change.
                     Err(failure) if failure.reason == "AlreadyExists" => continue,
@@ -518,7 +535,7 @@ impl Shared {
                 None => None,
             },
         };
-        let verdict = catalog.policies.check(&Admission {
+        let request = Admission {
             operation: verb,
             group: &resource.subject.group,
             version: &resource.version,
@@ -534,10 +551,11 @@ impl Shared {
             groups: &user.groups,
             dry_run: options.dry_run,
             allowed: &|_| true,
-        });
+        };
+        let verdict = catalog.policies.check(&request);
         match verdict.denial {
             None => Ok(verdict.warnings),
-            Some(denial) => Err(denial_failure(resource, meta(known, "name"), &denial)),
+            Some(denial) => Err(denied(&request, &resource.subject, &denial)),
         }
     }
 
@@ -620,6 +638,50 @@ fn part(call: &Call) -> Result<Part, Failure> {
     }
 }
 
+fn other_kind(resource: &Resource, name: &str, kind: &Value) -> Failure {
+    let sent = Subject {
+        kind: kind.as_str().unwrap_or_default().to_owned(),
+        ..resource.subject.clone()
+    };
+    let cause = Cause {
+        reason: "FieldValueInvalid".into(),
+        message: format!("Invalid value: {kind}: must be {}", resource.subject.kind),
+        field: "kind".into(),
+    };
+    Failure::invalid(&sent, name, vec![cause])
+}
+
+/// The words of a real server's storage for an object that was replaced by a namesake.
+fn other_uid(resource: &Resource, old: &Value, uid: &str) -> Failure {
+    let (namespace, name) = (meta(old, "namespace"), meta(old, "name"));
+    let place: Vec<&str> = [resource.storage.trim_start_matches('/'), namespace, name]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect();
+    Failure::conflict(
+        &resource.subject,
+        name,
+        &format!(
+            "StorageError: invalid object, Code: 4, Key: /registry/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            place.join("/"),
+            meta(old, "uid")
+        ),
+    )
+}
+
+/// Kinds that may be replaced without naming the state that is replaced.
+fn updates_unconditionally(resource: &Resource) -> bool {
+    resource.custom.is_none()
+        && !matches!(
+            resource.subject.group.as_str(),
+            "coordination.k8s.io"
+                | "apiextensions.k8s.io"
+                | "admissionregistration.k8s.io"
+                | "policy"
+                | "discovery.k8s.io"
+        )
+}
+
 fn creates_on_update(resource: &Resource) -> bool {
     matches!(
         (
@@ -651,24 +713,30 @@ fn generated(prefix: &str) -> String {
 }
 
 /// Reads the body of a create or replace.
-fn decode(call: &Call) -> Result<Value, Failure> {
-    let value = match call.content_type.as_str() {
-        "" | "application/json" => serde_json::from_slice(&call.body).map_err(|cause| {
-            Failure::bad_request(format!(
-                "couldn't get version/kind; json parse error: {cause}"
-            ))
-        })?,
+fn decode(resource: &Resource, call: &Call) -> Result<Value, Failure> {
+    let unrecognized = |cause: &dyn std::fmt::Display| {
+        Failure::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {cause}",
+            resource.subject.kind
+        ))
+    };
+    let value: Value = match call.content_type.as_str() {
+        "" | "application/json" => {
+            serde_json::from_slice(&call.body).map_err(|cause| unrecognized(&cause))?
+        }
         "application/yaml" => decode_yaml(&call.body)?,
         _ => {
             return Err(Failure::unsupported_media_type(&[
                 "application/json",
                 "application/yaml",
                 "application/vnd.kubernetes.protobuf",
-                "application/cbor",
             ]));
         }
     };
-    as_object(value)
+    match value.is_object() {
+        true => Ok(value),
+        false => Err(unrecognized(&"the body is not an object")),
+    }
 }
 
 fn decode_yaml(body: &[u8]) -> Result<Value, Failure> {
@@ -693,9 +761,19 @@ fn as_object(value: Value) -> Result<Value, Failure> {
     match value.is_object() {
         true => Ok(value),
         false => Err(Failure::bad_request(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal the body into a struct with apiVersion and kind",
+            "error decoding YAML: the document is not an object",
         )),
     }
+}
+
+/// A patch that could not be applied.
+pub(super) fn patch_failure(error: &patch::PatchError) -> Failure {
+    let (code, reason) = error.status();
+    let mut failure = Failure::other(code, reason, error.message());
+    if code == 422 {
+        failure.details = Some(json!({}));
+    }
+    failure
 }
 
 fn apply_failure(error: ApplyError) -> Failure {
@@ -705,39 +783,40 @@ fn apply_failure(error: ApplyError) -> Failure {
                 .iter()
                 .map(|conflict| Cause {
                     reason: "FieldManagerConflict".into(),
-                    message: conflict.cause_message(),
+                    message: conflict.message(),
                     field: conflict.field.clone(),
                 })
                 .collect();
             Failure::apply_conflict(apply::conflict_message(&conflicts), causes)
         }
-        other => Failure::bad_request(other.to_string()),
+        other => {
+            let (code, reason) = other.status();
+            Failure::other(code, reason, other.to_string())
+        }
     }
 }
 
 fn options_invalid(causes: Vec<Cause>) -> Failure {
-    let subject = super::status::Subject {
-        group: "meta.k8s.io".into(),
-        plural: String::new(),
-        kind: "PatchOptions".into(),
-    };
-    Failure::invalid(&subject, "", causes)
+    Failure::invalid(&Subject::options("PatchOptions"), "", causes)
 }
 
-fn denial_failure(resource: &Resource, name: &str, denial: &super::admission::Denial) -> Failure {
-    let why = denial.to_string();
-    let mut failure = Failure::forbidden(&resource.subject, name, &why);
-    if denial.reason == "Invalid" {
-        failure = Failure::invalid(
-            &resource.subject,
-            name,
-            vec![Cause {
-                reason: String::new(),
-                message: why,
-                field: String::new(),
-            }],
-        );
+fn denied(request: &Admission<'_>, subject: &Subject, denial: &Denial) -> Failure {
+    let reason = match denial.reason.as_str() {
+        "Invalid" => "Invalid",
+        "Unauthorized" => "Unauthorized",
+        "RequestEntityTooLarge" => "RequestEntityTooLarge",
+        _ => "Forbidden",
+    };
+    let mut failure = Failure::other(denial.code, reason, denial.status_message(request));
+    let mut details = json!({
+        "name": request.name,
+        "kind": subject.plural,
+        "causes": [{"message": denial.message}],
+    });
+    if !subject.group.is_empty() {
+        details["group"] = subject.group.as_str().into();
     }
+    failure.details = Some(details);
     failure
 }
 
@@ -746,5 +825,6 @@ pub(super) fn work(what: Follow, subject: &str) -> FollowUp {
     FollowUp {
         what,
         subject: subject.to_owned(),
+        since: 0,
     }
 }

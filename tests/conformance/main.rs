@@ -21,6 +21,7 @@ mod dryrun;
 mod fields;
 mod finalizers;
 mod kinds;
+mod kubectl;
 mod list;
 mod names;
 mod namespaces;
@@ -150,9 +151,11 @@ fn main() -> ExitCode {
             trials.push(trial(name, case.clone(), place.clone(), runtime.handle()));
         }
     }
+    let pair = runtime.block_on(kubectl::Pair::start(&arguments));
+    trials.extend(kubectl::trials(&pair));
     let conclusion = libtest_mimic::run(&arguments, trials);
     // The servers end here, before the process does.
-    drop((embedded, cluster));
+    drop((embedded, cluster, pair));
     conclusion.exit_code()
 }
 

@@ -37,7 +37,7 @@ pub(super) fn call<'a>(
                 .trim()
                 .parse()
                 .map(Val::Double)
-                .map_err(|_| invalid("double")),
+                .map_err(|_| invalid(value, "double")),
             _ => Err(mismatch("double", args)),
         },
         Function::ToInt => to_int(value),
@@ -57,15 +57,16 @@ pub(super) fn call<'a>(
                     .decode(text.as_bytes())
                     .or_else(|_| STANDARD_NO_PAD.decode(text.as_bytes()))
                     .map(|bytes| Val::Bytes(bytes.into()))
-                    .map_err(|_| invalid("base64 text"))
+                    .map_err(|_| CelError::failed("the value is no base64 text"))
             }
             _ => Err(mismatch("base64.decode", args)),
         },
     }
 }
 
-fn invalid(what: &str) -> CelError {
-    CelError::failed(format!("the value is no {what}"))
+fn invalid(value: &Val<'_>, to: &str) -> CelError {
+    let from = value.type_name();
+    CelError::failed(format!("type conversion error from '{from}' to '{to}'"))
 }
 
 fn to_bool<'a>(value: &Val<'a>) -> Result<Val<'a>, CelError> {
@@ -74,7 +75,7 @@ fn to_bool<'a>(value: &Val<'a>) -> Result<Val<'a>, CelError> {
         Val::Text(text) => match &**text {
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Val::Bool(true)),
             "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Val::Bool(false)),
-            _ => Err(invalid("bool")),
+            _ => Err(invalid(value, "bool")),
         },
         _ => Err(mismatch("bool", std::slice::from_ref(value))),
     }
@@ -90,7 +91,7 @@ fn to_int<'a>(value: &Val<'a>) -> Result<Val<'a>, CelError> {
         Val::Span(nanos) => Some(*nanos),
         _ => return Err(mismatch("int", std::slice::from_ref(value))),
     };
-    int.map(Val::Int).ok_or_else(|| invalid("int"))
+    int.map(Val::Int).ok_or_else(|| invalid(value, "int"))
 }
 
 fn to_uint<'a>(value: &Val<'a>) -> Result<Val<'a>, CelError> {
@@ -104,7 +105,7 @@ fn to_uint<'a>(value: &Val<'a>) -> Result<Val<'a>, CelError> {
         Val::Text(text) => text.parse().ok(),
         _ => return Err(mismatch("uint", std::slice::from_ref(value))),
     };
-    uint.map(Val::Uint).ok_or_else(|| invalid("uint"))
+    uint.map(Val::Uint).ok_or_else(|| invalid(value, "uint"))
 }
 
 fn to_text<'a>(value: &Val<'a>, meter: &mut Meter) -> Result<Val<'a>, CelError> {
@@ -118,7 +119,7 @@ fn to_text<'a>(value: &Val<'a>, meter: &mut Meter) -> Result<Val<'a>, CelError> 
             meter.make(bytes.len())?;
             match std::str::from_utf8(bytes) {
                 Ok(text) => Ok(Val::text(text)),
-                Err(_) => Err(invalid("UTF-8 text")),
+                Err(_) => Err(invalid(value, "string")),
             }
         }
         Val::Time(time) => made_text(time.to_string(), meter),

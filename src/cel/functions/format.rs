@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::super::CelError;
 use super::super::meter::Meter;
 use super::super::value::{Key, Val};
+use super::operators::double_text;
 use super::time::show_span;
 use super::{made_text, mismatch};
 
@@ -33,7 +34,7 @@ pub(super) fn call<'a>(args: &[Val<'a>], meter: &mut Meter) -> Result<Val<'a>, C
             .ok_or_else(|| invalid("it has more clauses than items"))?;
         let start = out.len();
         match verb {
-            's' => show(&item, &mut out, meter)?,
+            's' => top(&item, &mut out, meter)?,
             'd' => decimal(&item, &mut out)?,
             'f' | 'e' => float(&item, verb, precision.unwrap_or(6), &mut out)?,
             'x' | 'X' | 'o' | 'b' => radix(&item, verb, &mut out)?,
@@ -63,6 +64,23 @@ fn precision(clause: &str) -> Result<(Option<usize>, &str), CelError> {
     }
 }
 
+/// What stands alone goes in as `string()` writes it.
+fn top(item: &Val<'_>, out: &mut String, meter: &mut Meter) -> Result<(), CelError> {
+    match item {
+        Val::Text(text) => {
+            meter.make(text.len())?;
+            out.push_str(text);
+            Ok(())
+        }
+        Val::Double(double) => {
+            out.push_str(&double_text(*double));
+            Ok(())
+        }
+        item => show(item, out, meter),
+    }
+}
+
+/// What stands in a list or map is quoted, and doubles have six places.
 fn show(item: &Val<'_>, out: &mut String, meter: &mut Meter) -> Result<(), CelError> {
     meter.step(1)?;
     match item {
@@ -74,10 +92,12 @@ fn show(item: &Val<'_>, out: &mut String, meter: &mut Meter) -> Result<(), CelEr
         Val::Uint(uint) => {
             let _ = write!(out, "{uint}");
         }
-        Val::Double(double) => push_double(*double, out),
+        Val::Double(double) => {
+            let _ = write!(out, "{double:.6}");
+        }
         Val::Text(text) => {
             meter.make(text.len())?;
-            out.push_str(text);
+            let _ = write!(out, "{text:?}", text = &**text);
         }
         Val::Bytes(bytes) => {
             meter.make(bytes.len())?;
@@ -108,7 +128,7 @@ fn show(item: &Val<'_>, out: &mut String, meter: &mut Meter) -> Result<(), CelEr
                     out.push_str(", ");
                 }
                 show(&Val::from(key as Key<'_>), out, meter)?;
-                out.push_str(": ");
+                out.push(':');
                 show(&value, out, meter)?;
             }
             out.push('}');
@@ -116,13 +136,6 @@ fn show(item: &Val<'_>, out: &mut String, meter: &mut Meter) -> Result<(), CelEr
         other => return Err(mismatch("format", std::slice::from_ref(other))),
     }
     Ok(())
-}
-
-fn push_double(double: f64, out: &mut String) {
-    let _ = match double.is_infinite() {
-        true => write!(out, "{}Infinity", if double < 0.0 { "-" } else { "" }),
-        false => write!(out, "{double}"),
-    };
 }
 
 fn decimal(item: &Val<'_>, out: &mut String) -> Result<(), CelError> {
@@ -133,7 +146,6 @@ fn decimal(item: &Val<'_>, out: &mut String) -> Result<(), CelError> {
         Val::Uint(uint) => {
             let _ = write!(out, "{uint}");
         }
-        Val::Double(double) => push_double(*double, out),
         other => return Err(mismatch("format %d", std::slice::from_ref(other))),
     }
     Ok(())
@@ -154,14 +166,30 @@ fn float(item: &Val<'_>, verb: char, precision: usize, out: &mut String) -> Resu
     match text.split_once('e') {
         Some((mantissa, power)) => {
             let (sign, digits) = match power.strip_prefix('-') {
-                Some(digits) => ('-', digits),
-                None => ('+', power),
+                Some(digits) => ("⁻", digits),
+                None => ("", power),
             };
-            let _ = write!(out, "{mantissa}e{sign}{digits:0>2}");
+            let _ = write!(out, "{mantissa}×10{sign}");
+            out.extend(format!("{digits:0>2}").chars().map(superscript));
         }
         None => out.push_str(&text),
     }
     Ok(())
+}
+
+fn superscript(digit: char) -> char {
+    match digit {
+        '1' => '¹',
+        '2' => '²',
+        '3' => '³',
+        '4' => '⁴',
+        '5' => '⁵',
+        '6' => '⁶',
+        '7' => '⁷',
+        '8' => '⁸',
+        '9' => '⁹',
+        _ => '⁰',
+    }
 }
 
 fn radix(item: &Val<'_>, verb: char, out: &mut String) -> Result<(), CelError> {

@@ -17,6 +17,7 @@ use super::eval::Evaluation;
 use super::tree::Call;
 use super::value::{Text, Val};
 
+pub(crate) use operators::double_text;
 pub(super) use operators::operate;
 pub(super) use pattern::Pattern;
 pub(super) use quantity::Quantity;

@@ -50,7 +50,7 @@ fn contained<'a>(left: &Val<'a>, right: &Val<'a>, meter: &mut Meter) -> Result<V
         let found = left.key().and_then(|key| right.entry(&key));
         return Ok(Val::Bool(found.is_some()));
     }
-    Err(mismatch("in", &[left.clone(), right.clone()]))
+    Err(mismatch("@in", &[left.clone(), right.clone()]))
 }
 
 fn arithmetic<'a>(
@@ -84,10 +84,16 @@ fn arithmetic<'a>(
     }
 }
 
-fn int<'a>(operator: Operator, a: i64, b: i64) -> Result<Val<'a>, CelError> {
-    if b == 0 && matches!(operator, Operator::Divide | Operator::Remainder) {
-        return Err(CelError::failed("division by zero"));
+fn by_zero(operator: Operator, is_zero: bool) -> Result<(), CelError> {
+    match operator {
+        Operator::Divide if is_zero => Err(CelError::failed("division by zero")),
+        Operator::Remainder if is_zero => Err(CelError::failed("modulus by zero")),
+        _ => Ok(()),
     }
+}
+
+fn int<'a>(operator: Operator, a: i64, b: i64) -> Result<Val<'a>, CelError> {
+    by_zero(operator, b == 0)?;
     let result = match operator {
         Operator::Add => a.checked_add(b),
         Operator::Subtract => a.checked_sub(b),
@@ -100,9 +106,7 @@ fn int<'a>(operator: Operator, a: i64, b: i64) -> Result<Val<'a>, CelError> {
 }
 
 fn uint<'a>(operator: Operator, a: u64, b: u64) -> Result<Val<'a>, CelError> {
-    if b == 0 && matches!(operator, Operator::Divide | Operator::Remainder) {
-        return Err(CelError::failed("division by zero"));
-    }
+    by_zero(operator, b == 0)?;
     let result = match operator {
         Operator::Add => a.checked_add(b),
         Operator::Subtract => a.checked_sub(b),
@@ -111,7 +115,9 @@ fn uint<'a>(operator: Operator, a: u64, b: u64) -> Result<Val<'a>, CelError> {
         Operator::Remainder => a.checked_rem(b),
         _ => None,
     };
-    result.map(Val::Uint).ok_or_else(overflow)
+    result
+        .map(Val::Uint)
+        .ok_or_else(|| CelError::failed("unsigned integer overflow"))
 }
 
 fn double<'a>(operator: Operator, a: f64, b: f64) -> Result<Val<'a>, CelError> {
@@ -158,7 +164,7 @@ fn times<'a>(operator: Operator, left: Val<'a>, right: Val<'a>) -> Result<Val<'a
 }
 
 fn overflow() -> CelError {
-    CelError::failed("the number does not fit")
+    CelError::failed("integer overflow")
 }
 
 /// The functions of the math extension.
@@ -214,7 +220,8 @@ pub(super) fn show_double<'a>(double: f64, meter: &mut Meter) -> Result<Val<'a>,
     made_text(double_text(double), meter)
 }
 
-pub(super) fn double_text(double: f64) -> String {
+/// Writes a double as Go does with `%v`.
+pub(crate) fn double_text(double: f64) -> String {
     if double.is_nan() {
         return "NaN".to_owned();
     }

@@ -1,5 +1,6 @@
 //! Kubernetes quantities, kept exactly in billionths.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use super::super::CelError;
@@ -8,9 +9,34 @@ use super::{Function, mismatch};
 
 const ONE: i128 = 1_000_000_000;
 
-/// An amount of a resource, in billionths of its unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in super::super) struct Quantity(i128);
+/// An amount of a resource.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Quantity {
+    /// In billionths of its unit.
+    amount: i128,
+    /// Whether it is written as an integer: to Kubernetes `2000m` and `1.5Gi` are none.
+    is_integer: bool,
+}
+
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Self) -> bool {
+        self.amount == other.amount
+    }
+}
+
+impl Eq for Quantity {}
+
+impl PartialOrd for Quantity {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Quantity {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.amount.cmp(&other.amount)
+    }
+}
 
 impl Quantity {
     /// Reads `100m`, `1.5Gi`, `2e3`; what is finer than a billionth is rounded up.
@@ -29,6 +55,7 @@ impl Quantity {
         }
         // A fraction of billionths times a scale: (numerator, denominator).
         let (scale, divisor) = scale(suffix)?;
+        let fraction = fraction.trim_end_matches('0');
         let digits = format!("{whole}{fraction}");
         let mantissa: i128 = digits.parse().ok()?;
         let divisor = 10_i128
@@ -39,11 +66,14 @@ impl Quantity {
         if scaled % divisor != 0 {
             amount += 1;
         }
-        Some(Self(if negative { -amount } else { amount }))
-    }
-
-    fn is_whole(self) -> bool {
-        self.0 % ONE == 0 && i64::try_from(self.0 / ONE).is_ok()
+        let is_written_whole = match suffix.ends_with('i') {
+            true => fraction.is_empty(),
+            false => divisor == 1 || scale % divisor == 0,
+        };
+        Some(Self {
+            amount: if negative { -amount } else { amount },
+            is_integer: is_written_whole && i64::try_from(amount / ONE).is_ok(),
+        })
     }
 }
 
@@ -77,11 +107,11 @@ fn scale(suffix: &str) -> Option<(i128, i128)> {
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (unit, suffix) in [(ONE, ""), (1_000_000, "m"), (1000, "u")] {
-            if self.0 % unit == 0 {
-                return write!(f, "{}{suffix}", self.0 / unit);
+            if self.amount % unit == 0 {
+                return write!(f, "{}{suffix}", self.amount / unit);
             }
         }
-        write!(f, "{}n", self.0)
+        write!(f, "{}n", self.amount)
     }
 }
 
@@ -117,18 +147,18 @@ pub(super) fn call<'a>(function: Function, args: &[Val<'a>]) -> Result<Val<'a>, 
             None => return Err(CelError::failed("the value is no quantity (as in 1.5Gi)")),
         },
         (F::QuantityIs(question), [Val::Quantity(quantity)]) => match question {
-            Question::IsInteger => Val::Bool(quantity.is_whole()),
-            Question::AsInteger if quantity.is_whole() => Val::Int((quantity.0 / ONE) as i64),
+            Question::IsInteger => Val::Bool(quantity.is_integer),
+            Question::AsInteger if quantity.is_integer => Val::Int((quantity.amount / ONE) as i64),
             Question::AsInteger => {
-                return Err(CelError::failed("the quantity is no integer"));
+                return Err(CelError::failed("cannot convert value to integer"));
             }
-            Question::AsApproximateFloat => Val::Double(quantity.0 as f64 / ONE as f64),
-            Question::Sign => Val::Int(quantity.0.signum() as i64),
+            Question::AsApproximateFloat => Val::Double(quantity.amount as f64 / ONE as f64),
+            Question::Sign => Val::Int(quantity.amount.signum() as i64),
         },
         (F::QuantityAdd | F::QuantitySubtract, [Val::Quantity(a), other]) => {
-            let other = match other {
-                Val::Quantity(b) => b.0,
-                Val::Int(int) => i128::from(*int) * ONE,
+            let (other, is_integer) = match other {
+                Val::Quantity(b) => (b.amount, a.is_integer && b.is_integer),
+                Val::Int(int) => (i128::from(*int) * ONE, a.is_integer),
                 _ => return Err(mismatch("add", args)),
             };
             let other = if function == F::QuantityAdd {
@@ -136,7 +166,10 @@ pub(super) fn call<'a>(function: Function, args: &[Val<'a>]) -> Result<Val<'a>, 
             } else {
                 -other
             };
-            Val::Quantity(Quantity(a.0.saturating_add(other)))
+            Val::Quantity(Quantity {
+                amount: a.amount.saturating_add(other),
+                is_integer,
+            })
         }
         (F::QuantityCompare, [Val::Quantity(a), Val::Quantity(b)]) => Val::Int(a.cmp(b) as i64),
         (F::QuantityIsGreater, [Val::Quantity(a), Val::Quantity(b)]) => Val::Bool(a > b),

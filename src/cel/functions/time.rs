@@ -53,16 +53,19 @@ pub(super) fn call<'a>(
         (Function::Timestamp, [Val::Time(_)]) | (Function::Duration, [Val::Span(_)]) => {
             Ok(args.first().cloned().unwrap_or(Val::Null))
         }
-        (Function::Timestamp, [Val::Text(text)]) => text
-            .parse()
-            .map(Val::Time)
-            .map_err(|_| CelError::failed("the value is no timestamp in RFC 3339")),
+        (Function::Timestamp, [Val::Text(text)]) => text.parse().map(Val::Time).map_err(|_| {
+            CelError::failed("type conversion error from 'string' to 'google.protobuf.Timestamp'")
+        }),
         (Function::Timestamp, [Val::Int(seconds)]) => Timestamp::from_second(*seconds)
             .map(Val::Time)
             .map_err(|_| CelError::failed("the timestamp is out of range")),
-        (Function::Duration, [Val::Text(text)]) => parse_span(text)
-            .map(Val::Span)
-            .ok_or_else(|| CelError::failed("the value is no duration (as in 1h30m)")),
+        (Function::Duration, [Val::Text(text)]) => {
+            parse_span(text).map(Val::Span).ok_or_else(|| {
+                CelError::failed(
+                    "type conversion error from 'string' to 'google.protobuf.Duration'",
+                )
+            })
+        }
         (Function::Duration, [Val::Int(nanos)]) => Ok(Val::Span(*nanos)),
         (Function::Part(part), [Val::Span(nanos)]) => span_part(part, *nanos, args),
         (Function::Part(part), [Val::Time(time)]) => Ok(time_part(part, *time, TimeZone::UTC)),

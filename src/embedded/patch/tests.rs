@@ -250,6 +250,7 @@ fn strategic_directives() {
 fn strategic_patches_that_make_no_sense() {
     let mut live = pods(json!([{"name": "a", "image": "x"}]));
     live["spec"]["strategy"] = json!({"type": "Recreate"});
+    live["metadata"] = json!({"name": "d"});
     for (patch, status, message) in [
         (
             pods(json!([{"image": "z"}])),

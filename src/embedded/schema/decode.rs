@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::validate::{FieldError, Reason};
+use super::error::{FieldError, Reason};
 use super::{Additional, Kind, Node, Type};
 
 pub(super) fn type_errors(ty: Type<'_>, value: &Value) -> Vec<FieldError> {
@@ -107,15 +107,21 @@ fn mismatch(node: &Node, value: &Value) -> Option<Mismatch> {
             }
             (text, _) => text.is_some(),
         },
-        Kind::IntOrString => value.is_string() || value.as_i64().is_some(),
+        Kind::IntOrString => match value {
+            Value::Number(n) if n.as_i64().is_none_or(|i| i32::try_from(i).is_err()) => {
+                return Some(Mismatch::Type(format!("number {n}")));
+            }
+            other => other.is_string() || other.is_number(),
+        },
         Kind::Quantity => match value {
-            Value::String(text) if !is_quantity(text) => {
+            Value::Number(_) => true,
+            Value::String(text) if is_quantity(text) => true,
+            _ => {
                 return Some(Mismatch::Text(
                     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
                         .to_owned(),
                 ));
             }
-            other => other.is_string() || other.is_number(),
         },
         Kind::Integer => match value {
             Value::Number(n) => {
@@ -164,7 +170,7 @@ fn go_type(ty: Type<'_>) -> String {
     if let Some(name) = node
         .name
         .as_ref()
-        .filter(|_| node.kind != Kind::IntOrString)
+        .filter(|_| !matches!(node.kind, Kind::IntOrString | Kind::String))
     {
         let mut parts = name.rsplit('.');
         let kind = parts.next().unwrap_or_default();
@@ -176,7 +182,10 @@ fn go_type(ty: Type<'_>) -> String {
     match node.kind {
         Kind::Array => format!("[]{}", go_type(ty.items())),
         Kind::Object => match &node.additional {
-            Additional::Typed(slot) => format!("map[string]{}", go_type(ty.at(slot))),
+            Additional::Typed(slot) => match go_type(ty.at(slot)).as_str() {
+                "resource.Quantity" => "v1.ResourceList".to_owned(),
+                values => format!("map[string]{values}"),
+            },
             _ => "map[string]interface {}".to_owned(),
         },
         Kind::Boolean => "bool".to_owned(),

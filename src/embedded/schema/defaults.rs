@@ -8,6 +8,9 @@ pub(super) fn fill(flavor: Flavor, ty: Type<'_>, value: &mut Value) {
     let Some(node) = ty.node() else { return };
     match value {
         Value::Object(map) => {
+            if node.go {
+                map.retain(|key, value| !is_omitted(ty, key, value));
+            }
             if let Some(hook) = node.hook {
                 hook(map);
             }
@@ -25,6 +28,9 @@ pub(super) fn fill(flavor: Flavor, ty: Type<'_>, value: &mut Value) {
                     map.insert(name.clone(), fill.clone());
                 }
             }
+            for (name, _) in node.properties.iter().filter(|(_, s)| s.print_null) {
+                map.entry(name.clone()).or_insert(Value::Null);
+            }
             let keys: Vec<String> = map.keys().cloned().collect();
             for key in keys {
                 let Some(field) = ty.field(&key) else {
@@ -36,7 +42,7 @@ pub(super) fn fill(flavor: Flavor, ty: Type<'_>, value: &mut Value) {
                         Some(default) if !node.properties.contains_key(&key) => {
                             map.insert(key.clone(), default.clone());
                         }
-                        _ if keeps_null(flavor, field) => continue,
+                        _ if slot.print_null || keeps_null(flavor, field) => continue,
                         _ => {
                             map.remove(&key);
                             continue;
@@ -77,6 +83,30 @@ fn keeps_null(flavor: Flavor, ty: Type<'_>) -> bool {
         && ty
             .node()
             .is_some_and(|n| matches!(n.kind, Kind::Any | Kind::Opaque))
+}
+
+/// Whether Go would not print a field: optional lists and maps that are empty, and zeros that are no pointers.
+fn is_omitted(ty: Type<'_>, key: &str, value: &Value) -> bool {
+    let Some(node) = ty.node() else { return false };
+    let Some(slot) = node.properties.get(key) else {
+        return false;
+    };
+    // An empty list of owners is a request to forget them, which `apply` takes out; of a custom resource it is nothing.
+    let owners = key == "managedFields" && node.name.is_some();
+    let optional = !owners && !node.rules.required.iter().any(|r| r == key);
+    match value {
+        Value::Array(items) => optional && items.is_empty(),
+        Value::Object(map) => {
+            let is_map = ty.at(slot).node().is_some_and(|n| {
+                n.name.is_none() && n.properties.is_empty() && n.kind == Kind::Object
+            });
+            optional && is_map && map.is_empty()
+        }
+        Value::String(text) => slot.omit_zero && text.is_empty(),
+        Value::Bool(flag) => slot.omit_zero && !flag,
+        Value::Number(n) => slot.omit_zero && n.as_f64() == Some(0.0),
+        Value::Null => false,
+    }
 }
 
 fn apply_step(step: &DefaultStep, map: &mut Map<String, Value>) {

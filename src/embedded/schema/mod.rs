@@ -8,17 +8,19 @@
 
 mod decode;
 mod defaults;
+mod error;
 mod format;
 mod parse;
 mod pattern;
 mod prune;
+mod resource;
 mod validate;
 
 #[cfg(test)]
 mod tests;
 
+pub use error::{FieldError, Reason};
 pub use parse::SchemaError;
-pub use validate::{FieldError, Reason};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,6 +60,10 @@ pub(crate) struct Slot {
     /// What an absent field becomes.
     pub(crate) fill: Option<Value>,
     pub(crate) nullable: bool,
+    /// Go leaves it out when it is zero or empty.
+    omit_zero: bool,
+    /// Go prints null when it is not set.
+    pub(crate) print_null: bool,
     /// Overrides the map kind of the type it refers to.
     atomic: Option<bool>,
     pub(crate) merge: Merge,
@@ -123,11 +129,22 @@ pub(crate) struct Node {
     /// Unknown keys have a deduced type for apply; inherited from a preserving ancestor.
     open: bool,
     embedded: bool,
+    /// The server keeps it in a Go type, which leaves out what is empty.
+    go: bool,
     /// What a CRD asks of `metadata` (only names), beside its type.
     metadata_rules: Option<Box<Slot>>,
     rules: Rules,
     steps: Vec<DefaultStep>,
     hook: Option<Hook>,
+}
+
+impl Node {
+    /// The declared fields, and whether each is required.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &Slot, bool)> {
+        self.properties
+            .iter()
+            .map(|(name, slot)| (name.as_str(), slot, self.rules.required.contains(name)))
+    }
 }
 
 /// A default that code decides: sees the object before its fields are filled.
@@ -322,6 +339,31 @@ impl Types {
     pub(crate) fn add_steps(&mut self, node: usize, steps: Vec<DefaultStep>) {
         if let Some(node) = self.nodes.get_mut(node) {
             node.steps = steps;
+        }
+    }
+
+    /// Says which fields Go leaves out when they are zero, and which it prints as null or as zero.
+    pub(crate) fn print_zeros(
+        &mut self,
+        node: usize,
+        omit: &[String],
+        null: &[String],
+        zero: &[String],
+    ) {
+        let kinds: Vec<Kind> = self.nodes.iter().map(|n| n.kind).collect();
+        let Some(node) = self.nodes.get_mut(node) else {
+            return;
+        };
+        for (name, slot) in &mut node.properties {
+            slot.omit_zero |= omit.contains(name);
+            slot.print_null |= null.contains(name);
+            if zero.contains(name) {
+                slot.fill = match kinds.get(slot.node) {
+                    Some(Kind::String) => Some(Value::from("")),
+                    Some(Kind::Boolean) => Some(Value::from(false)),
+                    _ => Some(Value::from(0)),
+                };
+            }
         }
     }
 

@@ -211,6 +211,8 @@ impl Parser {
             fill: default.clone(),
             default,
             nullable: flag(map, "nullable"),
+            omit_zero: false,
+            print_null: false,
             atomic: text(map, "x-kubernetes-map-type").map(|t| t == "atomic"),
             merge: Merge {
                 merge: strategy.split(',').any(|s| s == "merge"),
@@ -250,6 +252,7 @@ impl Parser {
             preserve,
             open,
             embedded,
+            go: self.flavor == Flavor::BuiltIn,
             rules: self.rules(map, path)?,
             ..Node::default()
         };
@@ -301,8 +304,16 @@ impl Parser {
         let meta = match self.object_meta {
             Some(meta) => meta,
             None => {
+                let first = self.nodes.len();
                 let slot = self.slot(&object_meta(), "metadata", false)?;
                 self.object_meta = Some(slot.node);
+                // Also of a custom resource the server keeps this part in Go types.
+                self.nodes.iter_mut().skip(first).for_each(|n| n.go = true);
+                if let Some(meta) = self.nodes.get_mut(slot.node) {
+                    meta.properties
+                        .values_mut()
+                        .for_each(|p| p.omit_zero = true);
+                }
                 slot.node
             }
         };

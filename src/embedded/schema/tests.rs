@@ -118,7 +118,7 @@ fn errors_are_worded_as_the_server_words_them() {
         ),
         (
             json!({"name": "ab", "inner": {"kind": "X"}}),
-            "spec.inner.apiVersion: Required value: must not be empty",
+            "spec.inner.apiVersion: Required value",
         ),
         (
             json!({"name": "ab", "never": "x"}),
@@ -264,4 +264,32 @@ fn an_open_schema_keeps_everything() {
     Schema::open().fill_defaults(&mut found);
     assert_eq!(found, before);
     assert_eq!(Schema::open().validate(&found), []);
+}
+
+#[test]
+fn metadata_of_custom_resources_is_that_of_the_server() {
+    let theirs =
+        crate::embedded::builtin::definitions()["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"]
+            ["properties"]
+            .clone();
+    let ours = super::parse::object_meta()["properties"].clone();
+    let (theirs, ours) = (theirs.as_object().unwrap(), ours.as_object().unwrap());
+    assert!(theirs.keys().eq(ours.keys()));
+    for (name, property) in theirs {
+        for extension in [
+            "type",
+            "x-kubernetes-list-type",
+            "x-kubernetes-list-map-keys",
+            "x-kubernetes-patch-merge-key",
+            "x-kubernetes-patch-strategy",
+        ] {
+            if let Some(wanted) = property.get(extension) {
+                assert_eq!(
+                    ours[name].get(extension),
+                    Some(wanted),
+                    "{name} {extension}"
+                );
+            }
+        }
+    }
 }

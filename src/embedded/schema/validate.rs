@@ -9,119 +9,9 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::format::{self, go_float, go_json, quoted, shown};
-use super::{Additional, Flavor, Kind, ListKind, Node, Rules, Schema, Type};
-
-/// One thing that is wrong with a field.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldError {
-    /// Which field, like `spec.list[0].name`.
-    pub path: String,
-    /// The kind of error, as `status.details.causes[].reason` names it.
-    pub reason: Reason,
-    /// What `status.details.causes[].message` says.
-    pub message: String,
-}
-
-impl std::fmt::Display for FieldError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.path, self.message)
-    }
-}
-
-/// The kinds of field errors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
-    /// A required field is absent.
-    FieldValueRequired,
-    /// A value breaks a rule.
-    FieldValueInvalid,
-    /// A value has the wrong type.
-    FieldValueTypeInvalid,
-    /// A value is not one of the allowed ones.
-    FieldValueNotSupported,
-    /// A key or an element appears twice.
-    FieldValueDuplicate,
-    /// A string is too long.
-    FieldValueTooLong,
-    /// A list or a map has too many entries.
-    FieldValueTooMany,
-    /// A value may not be set here.
-    FieldValueForbidden,
-}
-
-impl Reason {
-    /// The name that the API uses.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Reason::FieldValueRequired => "FieldValueRequired",
-            Reason::FieldValueInvalid => "FieldValueInvalid",
-            Reason::FieldValueTypeInvalid => "FieldValueTypeInvalid",
-            Reason::FieldValueNotSupported => "FieldValueNotSupported",
-            Reason::FieldValueDuplicate => "FieldValueDuplicate",
-            Reason::FieldValueTooLong => "FieldValueTooLong",
-            Reason::FieldValueTooMany => "FieldValueTooMany",
-            Reason::FieldValueForbidden => "FieldValueForbidden",
-        }
-    }
-}
-
-impl FieldError {
-    fn new(path: &str, reason: Reason, message: String) -> FieldError {
-        let path = path.strip_prefix('.').unwrap_or(path);
-        FieldError {
-            path: if path.is_empty() {
-                "<nil>".to_owned()
-            } else {
-                path.to_owned()
-            },
-            reason,
-            message,
-        }
-    }
-
-    fn invalid(path: &str, value: &Value, detail: &str) -> FieldError {
-        let message = format!("Invalid value: {}: {detail}", shown(value));
-        FieldError::new(path, Reason::FieldValueInvalid, message)
-    }
-
-    /// A required field that is absent.
-    pub fn required(path: &str, detail: &str) -> FieldError {
-        let message = if detail.is_empty() {
-            "Required value".to_owned()
-        } else {
-            format!("Required value: {detail}")
-        };
-        FieldError::new(path, Reason::FieldValueRequired, message)
-    }
-
-    fn too_many(path: &str, actual: usize, most: u64) -> FieldError {
-        let items = if most == 1 { "item" } else { "items" };
-        let message = format!("Too many: {actual}: must have at most {most} {items}");
-        FieldError::new(path, Reason::FieldValueTooMany, message)
-    }
-
-    fn duplicate(path: &str, value: &Value) -> FieldError {
-        let message = format!("Duplicate value: {}", shown(value));
-        FieldError::new(path, Reason::FieldValueDuplicate, message)
-    }
-
-    fn unsupported(path: &str, value: &Value, allowed: &[Value]) -> FieldError {
-        let allowed: Vec<String> = allowed
-            .iter()
-            .map(|v| match v {
-                Value::String(text) => quoted(text),
-                other => quoted(&go_json(other)),
-            })
-            .collect();
-        let message = format!(
-            "Unsupported value: {}: supported values: {}",
-            shown(value),
-            allowed.join(", ")
-        );
-        FieldError::new(path, Reason::FieldValueNotSupported, message)
-    }
-}
+use super::error::{FieldError, Reason};
+use super::format::{self, go_float, quoted};
+use super::{Additional, Flavor, Kind, ListKind, Node, Rules, Schema, Type, resource};
 
 /// Errors, and how many checks ran: the alternative of `anyOf` with the most is the one that is explained.
 #[derive(Default)]
@@ -148,21 +38,20 @@ impl Outcome {
 pub(super) fn validate(schema: &Schema, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     match schema.types.flavor {
         Flavor::Custom => {
-            let mut outcome = check(schema.root(), object, old, "");
-            embedded(schema.root(), object, "", &mut outcome);
-            let mut errors = outcome.errors;
-            lists(schema.root(), object, "", &mut errors);
+            let mut errors = check(schema.root(), object, old, "").errors;
+            resource::embedded(schema.root(), object, "", &mut errors);
+            resource::lists(schema.root(), object, "", &mut errors);
             errors
         }
         Flavor::BuiltIn => {
             let mut errors = Vec::new();
-            built_in(schema.root(), object, "", &mut errors);
+            resource::built_in(schema.root(), object, "", &mut errors);
             errors
         }
     }
 }
 
-fn child(path: &str, key: &str) -> String {
+pub(super) fn child(path: &str, key: &str) -> String {
     if path.is_empty() {
         key.to_owned()
     } else {
@@ -562,144 +451,4 @@ fn combined(ty: Type<'_>, rules: &Rules, value: &Value, path: &str, outcome: &mu
         )));
     }
     outcome.checks += 1;
-}
-
-/// Resources inside resources must say what they are.
-fn embedded(ty: Type<'_>, value: &Value, path: &str, outcome: &mut Outcome) {
-    let Some(node) = ty.node() else { return };
-    match value {
-        Value::Object(map) => {
-            if node.embedded {
-                for key in ["apiVersion", "kind"] {
-                    if map
-                        .get(key)
-                        .and_then(Value::as_str)
-                        .is_none_or(str::is_empty)
-                    {
-                        outcome.add(FieldError::required(&child(path, key), "must not be empty"));
-                    }
-                }
-            }
-            for (key, value) in map {
-                if let Some(slot) = node.properties.get(key) {
-                    embedded(ty.at(slot), value, &child(path, key), outcome);
-                } else if let Additional::Typed(slot) = &node.additional {
-                    embedded(ty.at(slot), value, &format!("{path}[{key}]"), outcome);
-                }
-            }
-        }
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                embedded(ty.items(), item, &format!("{path}[{index}]"), outcome);
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Sets and list maps hold each element once.
-fn lists(ty: Type<'_>, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let Some(node) = ty.node() else { return };
-    match value {
-        Value::Object(map) => {
-            for (key, value) in map {
-                if let Some(slot) = node.properties.get(key) {
-                    lists(ty.at(slot), value, &child(path, key), errors);
-                } else if let Additional::Typed(slot) = &node.additional {
-                    lists(ty.at(slot), value, &format!("{path}[{key}]"), errors);
-                }
-            }
-        }
-        Value::Array(items) => {
-            match &node.list {
-                ListKind::Atomic => {}
-                ListKind::Set => repeated(items.iter().cloned(), path, errors),
-                ListKind::Map(keys) => {
-                    match items.iter().position(|i| !i.is_object() && !i.is_null()) {
-                        Some(index) => {
-                            let detail = "must be an object for an array of list-type map";
-                            let path = format!("{path}[{index}]");
-                            errors.extend(
-                                items
-                                    .get(index)
-                                    .map(|i| FieldError::invalid(&path, i, detail)),
-                            );
-                        }
-                        None => {
-                            let identities = items.iter().map(|item| {
-                                let pick =
-                                    |key: &String| item.get(key).map(|v| (key.clone(), v.clone()));
-                                Value::Object(keys.iter().filter_map(pick).collect())
-                            });
-                            repeated(identities, path, errors);
-                        }
-                    }
-                }
-            }
-            for (index, item) in items.iter().enumerate() {
-                lists(ty.items(), item, &format!("{path}[{index}]"), errors);
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Names the second appearance of every value that appears more than once.
-fn repeated(values: impl Iterator<Item = Value>, path: &str, errors: &mut Vec<FieldError>) {
-    let mut seen: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
-    for (index, value) in values.enumerate() {
-        let times = seen.entry(value.to_string()).or_default();
-        *times += 1;
-        if *times == 2 {
-            errors.push(FieldError::duplicate(&format!("{path}[{index}]"), &value));
-        }
-    }
-}
-
-/// Status is written by controllers and metadata is checked elsewhere.
-fn built_in(ty: Type<'_>, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let Some(node) = ty.node() else { return };
-    match value {
-        Value::Object(map) => {
-            for key in &node.rules.required {
-                let text = node
-                    .properties
-                    .get(key)
-                    .is_some_and(|s| s.default == Some(Value::from("")));
-                let absent = match map.get(key) {
-                    None | Some(Value::Null) => true,
-                    Some(Value::String(found)) => text && found.is_empty(),
-                    Some(_) => false,
-                };
-                if absent {
-                    errors.push(FieldError::required(&child(path, key), ""));
-                }
-            }
-            for (key, value) in map {
-                if path.is_empty() && matches!(key.as_str(), "status" | "metadata") {
-                    continue;
-                }
-                if let Some(slot) = node.properties.get(key) {
-                    built_in(ty.at(slot), value, &child(path, key), errors);
-                } else if let Additional::Typed(slot) = &node.additional {
-                    built_in(ty.at(slot), value, &format!("{path}[{key}]"), errors);
-                }
-            }
-        }
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                built_in(ty.items(), item, &format!("{path}[{index}]"), errors);
-            }
-        }
-        Value::String(text) if !text.is_empty() => {
-            if !node.rules.one_of_values.is_empty() && !node.rules.one_of_values.contains(value) {
-                errors.push(FieldError::unsupported(
-                    path,
-                    value,
-                    &node.rules.one_of_values,
-                ));
-            }
-        }
-        _ => {}
-    }
 }

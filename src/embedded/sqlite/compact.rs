@@ -8,7 +8,7 @@ use super::{Event, Revision, open, read};
 pub(super) const ROW_OVERHEAD: usize = 160;
 /// Rows that one step removes at most, so that a writer never waits long.
 const STEP_ROWS: usize = 512;
-const STEP_BYTES: u64 = 8 << 20;
+const STEP_BYTES: u64 = 16 << 20;
 const STEP_PAGES: u32 = 512;
 
 /// How much history may lie beside the live data.
@@ -45,7 +45,7 @@ pub(super) fn tidy(
     let dead = read::state(connection, "dead")?;
     let more = if bounds.exceeded(live, dead) || (urgent && dead > bounds.target(live)) {
         let surplus = dead.saturating_sub(bounds.target(live));
-        forget(connection, surplus.min(STEP_BYTES), STEP_ROWS)?;
+        forget(connection, Some(surplus.min(STEP_BYTES)))?;
         true
     } else {
         false
@@ -57,7 +57,7 @@ pub(super) fn tidy(
 pub(super) fn everything(connection: &mut Connection) -> rusqlite::Result<Revision> {
     let newest = open::newest(connection)?;
     loop {
-        let compacted = forget(connection, u64::MAX, STEP_ROWS)?;
+        let compacted = forget(connection, None)?;
         if compacted >= newest {
             while give_back(connection)? {}
             return Ok(compacted);
@@ -65,20 +65,22 @@ pub(super) fn everything(connection: &mut Connection) -> rusqlite::Result<Revisi
     }
 }
 
-/// Moves the compacted revision up until so many bytes are free; the new one is stored with it.
-fn forget(connection: &mut Connection, bytes: u64, rows: usize) -> rusqlite::Result<Revision> {
+/// Moves the compacted revision up until so many bytes are free, or to the end of the log; the
+/// new one is stored with it. One step: what is left over is for the next call.
+fn forget(connection: &mut Connection, bytes: Option<u64>) -> rusqlite::Result<Revision> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut compacted = read::state(&transaction, "compacted")?;
     let mut freed = 0u64;
+    let mut end = None;
     {
         let mut log = transaction.prepare_cached(
             "SELECT l.id, l.event, l.size, l.previous, p.size
              FROM log l LEFT JOIN log p ON p.id = l.previous
-             WHERE l.id > ?1 ORDER BY l.id LIMIT ?2",
+             WHERE l.id > ?1 AND (l.previous > 0 OR l.event = 2) ORDER BY l.id LIMIT ?2",
         )?;
         let mut remove = transaction.prepare_cached("DELETE FROM log WHERE id = ?1")?;
         let page: Vec<(Revision, i64, u64, Revision, Option<u64>)> = log
-            .query_map(params![compacted, rows], |row| {
+            .query_map(params![compacted, STEP_ROWS], |row| {
                 Ok((
                     row.get(0)?,
                     row.get(1)?,
@@ -88,11 +90,11 @@ fn forget(connection: &mut Connection, bytes: u64, rows: usize) -> rusqlite::Res
                 ))
             })?
             .collect::<Result<_, _>>()?;
-        if page.is_empty() {
-            compacted = open::newest(&transaction)?;
+        if page.len() < STEP_ROWS && bytes.is_none() {
+            end = Some(open::newest(&transaction)?);
         }
         for (id, event, size, previous, previous_size) in page {
-            if freed >= bytes {
+            if bytes.is_some_and(|bytes| freed >= bytes) {
                 break;
             }
             if let Some(size) = previous_size {
@@ -106,6 +108,7 @@ fn forget(connection: &mut Connection, bytes: u64, rows: usize) -> rusqlite::Res
             compacted = id;
         }
     }
+    let compacted = end.unwrap_or(compacted);
     transaction.execute(
         "UPDATE state SET value = ?1 WHERE name = 'compacted'",
         [compacted],

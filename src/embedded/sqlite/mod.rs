@@ -18,6 +18,7 @@ mod write;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock, Weak};
 
 use rusqlite::Connection;
@@ -118,11 +119,24 @@ struct Inner {
     path: PathBuf,
     jobs: std::sync::mpsc::Sender<write::Job>,
     idle: Mutex<Vec<Connection>>,
-    readers: Semaphore,
+    readers: Arc<Semaphore>,
     head: watch::Sender<Revision>,
     /// The newest change of each resource, so that a watcher asks the file only for its own.
     touched: RwLock<HashMap<Arc<str>, Revision>>,
+    /// Up to here another process compacted changes before this one saw them.
+    forgotten: AtomicU64,
     bounds: compact::Bounds,
+}
+
+/// What happened since a revision.
+#[derive(Default)]
+struct News {
+    /// The newest change of each resource.
+    changed: HashMap<Arc<str>, Revision>,
+    /// Changes up to here may be missing above, because they were compacted; 0 for none.
+    forgotten: Revision,
+    /// The revision up to which all is told.
+    newest: Revision,
 }
 
 /// Files open in this process: closing a second handle of its own would drop SQLite's locks.
@@ -139,10 +153,12 @@ impl Store {
         self.0.head.subscribe()
     }
 
-    /// The newest change of a resource that this process knows.
+    /// The newest change of a resource that this process knows. What was compacted unseen
+    /// counts as a change of every resource.
     pub fn touched(&self, resource: &str) -> Revision {
         let touched = self.0.touched.read().unwrap_or_else(|e| e.into_inner());
-        touched.get(resource).copied().unwrap_or_default()
+        let known = touched.get(resource).copied().unwrap_or_default();
+        known.max(self.0.forgotten.load(Ordering::Acquire))
     }
 
     fn failed(&self, cause: rusqlite::Error) -> StoreError {
@@ -158,11 +174,14 @@ impl Inner {
         }
     }
 
-    /// Makes changes known to this process: first what changed, then how far.
-    fn publish(&self, changed: impl IntoIterator<Item = (Arc<str>, Revision)>, newest: Revision) {
+    /// Makes changes known to this process: first what changed, then how far. Whoever reads
+    /// the head relies on it: all changes up to the head have been told before.
+    fn publish(&self, news: News) {
+        let newest = news.newest;
+        self.forgotten.fetch_max(news.forgotten, Ordering::AcqRel);
         {
             let mut touched = self.touched.write().unwrap_or_else(|e| e.into_inner());
-            for (resource, revision) in changed {
+            for (resource, revision) in news.changed {
                 let known = touched.entry(resource).or_default();
                 *known = revision.max(*known);
             }

@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, RwLock, Weak};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 use tokio::sync::{Semaphore, watch};
 
 use super::compact::Bounds;
-use super::{Inner, OPEN, Revision, Store, write};
+use super::{Inner, News, OPEN, Revision, Store, read, write};
 
 /// `bowl`, so that a stray SQLite file is not taken for a store.
 const APPLICATION: i32 = 0x626f_776c;
@@ -17,12 +18,16 @@ const LAYOUT: i32 = 1;
 const READERS: usize = 4;
 /// How often another process's commits are looked for; asking costs microseconds.
 const TAIL: Duration = Duration::from_millis(50);
+/// How long a lock of another process is waited for.
+pub(super) const BUSY: Duration = Duration::from_secs(20);
 
 /// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The folder of the file cannot be made.
-    #[error("cannot create the folder of {path}: {cause}")]
+    #[error(
+        "cannot create the folder of {path}: {cause}; choose another file with --embedded=FILE"
+    )]
     Folder {
         /// The file.
         path: PathBuf,
@@ -39,6 +44,9 @@ pub enum OpenError {
         /// The file system.
         kind: &'static str,
     },
+    /// The path is a folder.
+    #[error("{0} is a folder; name a file in it with --embedded=FILE")]
+    IsFolder(PathBuf),
     /// The file is not one of ours.
     #[error("{0} is not a bowline store; choose another file with --embedded=FILE")]
     Foreign(PathBuf),
@@ -53,7 +61,9 @@ pub enum OpenError {
         known: i32,
     },
     /// SQLite refused.
-    #[error("cannot open {path}: {cause}")]
+    #[error(
+        "cannot open {path}: {cause}; make the file and its folder writable, or choose another file with --embedded=FILE"
+    )]
     Sqlite {
         /// The file.
         path: PathBuf,
@@ -143,13 +153,19 @@ fn refuse_network(_: &Path, _: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn start(path: &Path) -> Result<Arc<Inner>, OpenError> {
+pub(super) fn start(path: &Path) -> Result<Arc<Inner>, OpenError> {
     let failed = |cause| OpenError::Sqlite {
         path: path.to_owned(),
         cause,
     };
+    if path.is_dir() {
+        return Err(OpenError::IsFolder(path.to_owned()));
+    }
     make_private_file(path);
-    let mut writer = connect(path).map_err(failed)?;
+    // Looked at before any setting is made: a setting would change somebody else's file.
+    let mut writer = bare(path).map_err(failed)?;
+    examine(&writer, path)?;
+    settle(&writer).map_err(failed)?;
     lay_out(&mut writer, path)?;
     let tail = connect(path).map_err(failed)?;
     let newest = newest(&tail).map_err(failed)?;
@@ -158,9 +174,10 @@ fn start(path: &Path) -> Result<Arc<Inner>, OpenError> {
         path: path.to_owned(),
         jobs,
         idle: Mutex::new(Vec::new()),
-        readers: Semaphore::new(READERS),
+        readers: Arc::new(Semaphore::new(READERS)),
         head: watch::Sender::new(newest),
         touched: RwLock::new(HashMap::new()),
+        forgotten: AtomicU64::new(0),
         bounds: Bounds::default(),
     });
     let weak = Arc::downgrade(&inner);
@@ -169,7 +186,7 @@ fn start(path: &Path) -> Result<Arc<Inner>, OpenError> {
     };
     let threads = spawn("store-writer", {
         let weak = weak.clone();
-        Box::new(move || write::run(weak, writer, inbox))
+        Box::new(move || write::run(weak, writer, inbox, newest))
     })
     .and_then(|_| spawn("store-tail", Box::new(move || follow(weak, tail, newest))));
     threads.map_err(|cause| OpenError::Folder {
@@ -194,19 +211,82 @@ fn make_private_file(path: &Path) {
 
 /// Opens one more connection with the settings that durability and sharing need.
 pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = bare(path)?;
+    settle(&connection)?;
+    Ok(connection)
+}
+
+fn bare(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(Duration::from_secs(20))?;
-    // Only an empty file takes it: it has to come before the first table.
-    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
-    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
-    connection.pragma_update(None, "synchronous", "FULL")?;
-    connection.pragma_update(None, "journal_size_limit", 4 << 20)?;
-    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.busy_timeout(BUSY)?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)
+}
+
+fn settle(connection: &Connection) -> rusqlite::Result<()> {
+    // Only an empty file takes it: it has to come before the first table.
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    use_wal(connection)?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "journal_size_limit", 4 << 20)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")
+}
+
+/// Turns on the write-ahead log. SQLite does not wait for its lock when two processes
+/// turn it on together, so waiting is done here.
+fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
+    let begun = std::time::Instant::now();
+    loop {
+        let mode = connection
+            .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
+        match mode {
+            Ok(mode) if mode == "wal" => return Ok(()),
+            Ok(mode) => {
+                let why = format!("no write-ahead log is possible here, only {mode}");
+                let code = ffi::Error::new(ffi::SQLITE_CANTOPEN);
+                return Err(rusqlite::Error::SqliteFailure(code, Some(why)));
+            }
+            Err(cause)
+                if cause.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && begun.elapsed() < BUSY =>
+            {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Err(cause) => return Err(cause),
+        }
+    }
+}
+
+/// Tells whether the file is a store of this layout (true) or still empty (false).
+fn examine(connection: &Connection, path: &Path) -> Result<bool, OpenError> {
+    let failed = |cause: rusqlite::Error| match cause.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => OpenError::Foreign(path.to_owned()),
+        _ => OpenError::Sqlite {
+            path: path.to_owned(),
+            cause,
+        },
+    };
+    let pragma = |name: &str| {
+        connection
+            .pragma_query_value(None, name, |row| row.get::<_, i32>(0))
+            .map_err(failed)
+    };
+    let tables: i64 = connection
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(failed)?;
+    match (pragma("application_id")?, pragma("user_version")?) {
+        (APPLICATION, LAYOUT) => Ok(true),
+        (APPLICATION, found) => Err(OpenError::Newer {
+            path: path.to_owned(),
+            found,
+            known: LAYOUT,
+        }),
+        (0, 0) if tables == 0 => Ok(false),
+        _ => Err(OpenError::Foreign(path.to_owned())),
+    }
 }
 
 fn lay_out(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
@@ -214,37 +294,15 @@ fn lay_out(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
         path: path.to_owned(),
         cause,
     };
-    let pragma = |connection: &Connection, name: &str| {
-        connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0))
-    };
-    let check = |connection: &Connection| -> Result<bool, OpenError> {
-        let application = pragma(connection, "application_id").map_err(failed)?;
-        let layout = pragma(connection, "user_version").map_err(failed)?;
-        match (application, layout) {
-            (APPLICATION, LAYOUT) => Ok(true),
-            (APPLICATION, found) => Err(OpenError::Newer {
-                path: path.to_owned(),
-                found,
-                known: LAYOUT,
-            }),
-            _ => Ok(false),
-        }
-    };
-    if check(connection)? {
+    if examine(connection, path)? {
         return Ok(());
     }
     // Two processes may create the file together: the lock decides, the second looks again.
     let transaction = connection
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
         .map_err(failed)?;
-    if check(&transaction)? {
+    if examine(&transaction, path)? {
         return Ok(());
-    }
-    let tables: i64 = transaction
-        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-        .map_err(failed)?;
-    if tables > 0 {
-        return Err(OpenError::Foreign(path.to_owned()));
     }
     transaction.execute_batch(TABLES).map_err(failed)?;
     transaction
@@ -281,6 +339,7 @@ CREATE TABLE alive (uid TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE follow_up (
     what      TEXT NOT NULL,
     subject   TEXT NOT NULL,
+    since     INTEGER NOT NULL,
     PRIMARY KEY (what, subject)
 ) WITHOUT ROWID;
 CREATE TABLE state (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -303,7 +362,8 @@ fn follow(store: Weak<Inner>, connection: Connection, mut seen: Revision) {
             .pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0))
             .ok()
     };
-    let mut last = version();
+    // Nothing is known at first: somebody may have written since the file was opened.
+    let mut last = None;
     loop {
         std::thread::park_timeout(TAIL);
         let Some(store) = store.upgrade() else { return };
@@ -311,29 +371,44 @@ fn follow(store: Weak<Inner>, connection: Connection, mut seen: Revision) {
         if now == last && now.is_some() {
             continue;
         }
-        match changed_since(&connection, seen) {
-            Ok((changed, newest)) => {
+        match news(&connection, seen) {
+            Ok(news) => {
                 last = now;
-                seen = newest;
-                store.publish(changed, newest);
+                seen = news.newest;
+                store.publish(news);
             }
             Err(cause) => tracing::warn!(%cause, "cannot look for changes of other processes"),
         }
     }
 }
 
-type Touched = Vec<(Arc<str>, Revision)>;
-
-fn changed_since(connection: &Connection, seen: Revision) -> rusqlite::Result<(Touched, Revision)> {
+/// Reads what happened after a revision.
+fn news(connection: &Connection, seen: Revision) -> rusqlite::Result<News> {
     // One read transaction, so that the number covers exactly the rows.
     let transaction = connection.unchecked_transaction()?;
-    let newest = newest(&transaction)?;
-    let mut statement = transaction
+    news_within(&transaction, seen)
+}
+
+/// Reads what happened after a revision, in a transaction of the caller's.
+pub(super) fn news_within(connection: &Connection, seen: Revision) -> rusqlite::Result<News> {
+    let newest = newest(connection)?;
+    if newest <= seen {
+        return Ok(News {
+            newest,
+            ..News::default()
+        });
+    }
+    let compacted = read::state(connection, "compacted")?;
+    let mut statement = connection
         .prepare_cached("SELECT resource, max(id) FROM log WHERE id > ?1 GROUP BY resource")?;
     let changed = statement
         .query_map([seen], |row| {
             Ok((row.get::<_, String>(0)?.into(), row.get(1)?))
         })?
         .collect::<Result<_, _>>()?;
-    Ok((changed, newest))
+    Ok(News {
+        changed,
+        forgotten: if compacted > seen { compacted } else { 0 },
+        newest,
+    })
 }

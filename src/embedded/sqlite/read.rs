@@ -50,16 +50,21 @@ pub struct Changes {
     pub rows: Vec<(Row, Option<Row>)>,
     /// Everything up to here has been read.
     pub upto: Revision,
+    /// There is more of the log to read after it.
+    pub more: bool,
 }
 
 const CHANGE_ROWS: usize = 256;
 const CHANGE_BYTES: usize = 4 << 20;
+/// So much of the log is looked through at once, whoever it belongs to.
+const CHANGE_SPAN: Revision = 16_384;
 
 impl Store {
     /// Reads the newest state of one object; nothing when it does not exist.
     pub async fn get(&self, key: &Key) -> Result<Option<Row>, StoreError> {
         let key = key.clone();
-        self.read(move |connection| {
+        // One statement is a transaction by itself.
+        self.query(move |connection| {
             let row = newest_row(connection, &key)?;
             Ok(Ok(row.filter(|row| row.event != Event::Deleted)))
         })
@@ -130,14 +135,15 @@ impl Store {
     /// Work that a deletion left to be done.
     pub async fn follow_ups(&self) -> Result<Vec<FollowUp>, StoreError> {
         self.read(|connection| {
-            let mut statement = connection.prepare_cached("SELECT what, subject FROM follow_up")?;
-            let rows =
-                statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
+            let mut statement =
+                connection.prepare_cached("SELECT what, subject, since FROM follow_up")?;
+            let rows = statement.query_map([], |row| {
+                let what: String = row.get(0)?;
+                Ok(FollowUp::stored(&what, row.get(1)?, row.get(2)?))
+            })?;
             let found = rows
-                .collect::<Result<Vec<(String, String)>, _>>()?
-                .into_iter()
-                .filter_map(|(what, subject)| FollowUp::stored(&what, subject))
-                .collect();
+                .filter_map(Result::transpose)
+                .collect::<Result<_, _>>()?;
             Ok(Ok(found))
         })
         .await
@@ -151,36 +157,48 @@ impl Store {
 
     /// A mark of what was installed last; 0 for nothing.
     pub async fn installed(&self) -> Result<u64, StoreError> {
-        self.read(|connection| state(connection, "installed").map(Ok))
+        self.query(|connection| state(connection, "installed").map(Ok))
             .await
     }
 
     /// The newest revision in the file, whoever wrote it.
     pub async fn newest(&self) -> Result<Revision, StoreError> {
-        self.read(|connection| open::newest(connection).map(Ok))
+        self.query(|connection| open::newest(connection).map(Ok))
             .await
     }
 
+    /// Reads with several statements, which see one state of the file; it is let go at the end.
     async fn read<T: Send + 'static>(
         &self,
         query: impl FnOnce(&Connection) -> rusqlite::Result<Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.query(|connection| {
+            let _transaction = connection.unchecked_transaction()?;
+            query(connection)
+        })
+        .await
+    }
+
+    async fn query<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let store = self.clone();
-        let _turn = self
+        let turn = self
             .0
             .readers
-            .acquire()
+            .clone()
+            .acquire_owned()
             .await
             .map_err(|_| StoreError::Closed)?;
         tokio::task::spawn_blocking(move || {
+            // Held here, not by the caller: a caller who goes away does not end the query.
+            let _turn = turn;
             let connection = match store.0.idle_connection() {
                 Some(connection) => connection,
                 None => open::connect(&store.0.path).map_err(|cause| store.failed(cause))?,
             };
-            // A transaction, so that the rows and the revision belong together; it ends here.
-            let answer = connection
-                .unchecked_transaction()
-                .and_then(|_transaction| query(&connection));
+            let answer = query(&connection);
             let mut idle = store.0.idle.lock().unwrap_or_else(|e| e.into_inner());
             idle.push(connection);
             answer.map_err(|cause| store.failed(cause))?
@@ -278,7 +296,7 @@ fn page(
     let mut bytes = 0;
     loop {
         // One more than asked for tells whether there is a next page.
-        let wanted = (request.rows - found.rows.len()).min(512) + 1;
+        let wanted = request.rows.saturating_sub(found.rows.len()).clamp(15, 512) + 1;
         let batch: Vec<(Revision, i64, String, String)> = keys
             .query_map(
                 params![scope.resource.as_ref(), namespace, name, at, wanted],
@@ -363,14 +381,21 @@ fn changes(
     // The plus sign keeps the planner on the primary key: only what is new is read.
     let sql = format!(
         "SELECT l.id, l.namespace, l.name, l.event, l.previous, l.meta, {}, {columns}
-         FROM log l {join} WHERE l.id > ?1 AND +l.resource = ?2 {only} ORDER BY l.id LIMIT {CHANGE_ROWS}",
+         FROM log l {join} WHERE l.id > ?1 AND l.id <= ?4 AND +l.resource = ?2 {only} ORDER BY l.id LIMIT {CHANGE_ROWS}",
         rest("l")
     );
     let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query(params![after, scope.resource.as_ref(), scope.namespace])?;
+    let end = newest.min(after.saturating_add(CHANGE_SPAN));
+    let mut rows = statement.query(params![
+        after,
+        scope.resource.as_ref(),
+        scope.namespace,
+        end
+    ])?;
     let mut found = Changes {
         rows: Vec::new(),
-        upto: newest,
+        upto: end,
+        more: end < newest,
     };
     let mut bytes = 0;
     while let Some(row) = rows.next()? {
@@ -400,10 +425,15 @@ fn changes(
             rest: row.get(6)?,
         };
         bytes += change.meta.len() + change.rest.len();
+        bytes += before
+            .iter()
+            .map(|b| b.meta.len() + b.rest.len())
+            .sum::<usize>();
         let revision = change.revision;
         found.rows.push((change, before));
         if found.rows.len() == CHANGE_ROWS || bytes >= CHANGE_BYTES {
             found.upto = revision;
+            found.more = revision < newest;
             break;
         }
     }

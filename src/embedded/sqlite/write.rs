@@ -1,6 +1,6 @@
 //! Writing: one thread, one transaction for all that waits, one sync for all of them.
 
-use std::collections::HashMap;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
-use super::{Event, Inner, Key, Revision, Row, Store, StoreError, compact, open, read};
+use super::{Event, Inner, Key, News, Revision, Row, Store, StoreError, compact, open, read};
 
 /// What must be there for a write to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +75,9 @@ pub struct FollowUp {
     pub what: Follow,
     /// To which uid or name.
     pub subject: String,
+    /// The write that asked for it last, so that work asked for again while it is done is
+    /// not struck; the store sets it.
+    pub since: Revision,
 }
 
 /// Kinds of work that a deletion leaves.
@@ -92,7 +95,7 @@ pub enum Follow {
     Definition,
 }
 
-impl FollowUp {
+impl Follow {
     const NAMES: [(Follow, &str); 5] = [
         (Follow::Dependents, "dependents"),
         (Follow::Foreground, "foreground"),
@@ -101,16 +104,20 @@ impl FollowUp {
         (Follow::Definition, "definition"),
     ];
 
-    pub(super) fn stored(what: &str, subject: String) -> Option<FollowUp> {
-        let (what, _) = Self::NAMES.into_iter().find(|(_, name)| *name == what)?;
-        Some(FollowUp { what, subject })
+    fn name(self) -> &'static str {
+        let found = Self::NAMES.into_iter().find(|(what, _)| *what == self);
+        found.map_or("", |(_, name)| name)
     }
+}
 
-    fn name(&self) -> &'static str {
-        Self::NAMES
-            .into_iter()
-            .find(|(what, _)| *what == self.what)
-            .map_or("", |(_, name)| name)
+impl FollowUp {
+    pub(super) fn stored(what: &str, subject: String, since: Revision) -> Option<FollowUp> {
+        let (what, _) = Follow::NAMES.into_iter().find(|(_, name)| *name == what)?;
+        Some(FollowUp {
+            what,
+            subject,
+            since,
+        })
     }
 }
 
@@ -123,10 +130,28 @@ pub(super) enum Job {
     Compact(Reply<Revision>),
 }
 
+impl Job {
+    fn bytes(&self) -> usize {
+        match self {
+            Job::Write(Write::Put(put), _) => put.meta.len() + put.rest.len(),
+            Job::Write(Write::Remove(remove), _) => remove.meta.len() + remove.rest.len(),
+            _ => 0,
+        }
+    }
+}
+
 /// At most so many requests share one transaction.
 const BATCH: usize = 128;
+/// And, beside a single larger one, so many bytes; they have to fit into the log and memory.
+const BATCH_BYTES: usize = 4 << 20;
+/// A write-ahead log of this size is folded back even if readers have to be waited for.
+const WAL_LIMIT: u64 = 16 << 20;
+/// How long they are waited for.
+const WAL_WAIT: Duration = Duration::from_secs(1);
 /// Space is given back when nobody has written for so long.
 const IDLE: Duration = Duration::from_millis(200);
+/// And goes on in steps, as long as nobody writes.
+const STEP: Duration = Duration::from_millis(5);
 
 impl Store {
     /// Stores one change, durably, if what it expects is still there; its revision, or the conflict.
@@ -160,14 +185,15 @@ impl Store {
 }
 
 /// Serves the writes of this process until the store is dropped.
-pub(super) fn run(store: Weak<Inner>, mut connection: Connection, inbox: Receiver<Job>) {
-    let mut tidy = false;
+pub(super) fn run(
+    store: Weak<Inner>,
+    mut connection: Connection,
+    inbox: Receiver<Job>,
+    mut seen: Revision,
+) {
+    let mut wait = IDLE;
+    let mut wal_limit = WAL_LIMIT;
     loop {
-        let wait = if tidy {
-            IDLE
-        } else {
-            Duration::from_secs(3600)
-        };
         let first = match inbox.recv_timeout(wait) {
             Ok(job) => Some(job),
             Err(RecvTimeoutError::Timeout) => None,
@@ -175,34 +201,83 @@ pub(super) fn run(store: Weak<Inner>, mut connection: Connection, inbox: Receive
         };
         let Some(inner) = store.upgrade() else { return };
         let Some(first) = first else {
-            tidy = compact::tidy(&mut connection, &inner.bounds, false).unwrap_or(false);
+            wait = match compact::tidy(&mut connection, &inner.bounds, false) {
+                Ok(true) => STEP,
+                Ok(false) => {
+                    // The file becomes shorter only when the log is folded into it.
+                    fold_wal(&connection, STEP).ok();
+                    Duration::from_secs(3600)
+                }
+                Err(cause) => {
+                    tracing::warn!(%cause, "compaction failed; it is tried again");
+                    IDLE
+                }
+            };
             continue;
         };
+        wait = IDLE;
+        let mut bytes = first.bytes();
         let mut jobs = vec![first];
-        jobs.extend(inbox.try_iter().take(BATCH - 1));
-        tidy = true;
-        if commit(&mut connection, &inner, jobs) {
+        while jobs.len() < BATCH
+            && bytes < BATCH_BYTES
+            && let Ok(job) = inbox.try_recv()
+        {
+            bytes += job.bytes();
+            jobs.push(job);
+        }
+        if commit(&mut connection, &inner, jobs, &mut seen) {
             // Past the bound: a step now, between two batches, however busy it is.
             if let Err(cause) = compact::tidy(&mut connection, &inner.bounds, true) {
                 tracing::warn!(%cause, "compaction failed");
             }
         }
+        wal_limit = bound_wal(&connection, &inner.path, wal_limit);
     }
+}
+
+/// Folds the write-ahead log back when it is over the limit; gives the limit for the next time.
+///
+/// SQLite does so by itself at 4 MiB, but only at a moment without readers, and with many
+/// short ones there may never be such a moment.
+fn bound_wal(connection: &Connection, path: &Path, limit: u64) -> u64 {
+    let mut wal = path.as_os_str().to_owned();
+    wal.push("-wal");
+    let size = std::fs::metadata(wal).map_or(0, |file| file.len());
+    if size <= limit {
+        return limit;
+    }
+    match fold_wal(connection, WAL_WAIT) {
+        Ok(true) => WAL_LIMIT,
+        // Somebody reads for longer than any of us does; try again, but not at every write.
+        _ => size + WAL_LIMIT,
+    }
+}
+
+/// Folds the write-ahead log back into the file; tells whether readers let it.
+fn fold_wal(connection: &Connection, patience: Duration) -> rusqlite::Result<bool> {
+    connection.busy_timeout(patience)?;
+    let busy: rusqlite::Result<bool> =
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+    connection.busy_timeout(open::BUSY)?;
+    Ok(!busy?)
 }
 
 /// Answers one request once the fate of its batch is known.
 type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
 /// Writes a batch; tells whether compaction is due.
-fn commit(connection: &mut Connection, inner: &Inner, jobs: Vec<Job>) -> bool {
+fn commit(connection: &mut Connection, inner: &Inner, jobs: Vec<Job>, seen: &mut Revision) -> bool {
     let mut answers: Vec<Answer> = Vec::new();
     let mut compactions = Vec::new();
-    match write_all(connection, jobs, &mut answers, &mut compactions) {
+    match write_all(connection, jobs, *seen, &mut answers, &mut compactions) {
         Ok(written) => {
-            inner.publish(written.changed, written.newest);
+            *seen = written.news.newest;
+            inner.publish(written.news);
             answers.into_iter().for_each(|answer| answer(Ok(())));
             for reply in compactions {
-                let done = compact::everything(connection).map_err(|cause| inner.failed(cause));
+                let done = compact::everything(connection)
+                    .and_then(|done| fold_wal(connection, WAL_WAIT).map(|_| done))
+                    .map_err(|cause| inner.failed(cause));
                 drop(reply.send(done));
             }
             inner.bounds.exceeded(written.live, written.dead)
@@ -223,6 +298,7 @@ fn commit(connection: &mut Connection, inner: &Inner, jobs: Vec<Job>) -> bool {
 fn write_all(
     connection: &mut Connection,
     jobs: Vec<Job>,
+    seen: Revision,
     answers: &mut Vec<Answer>,
     compactions: &mut Vec<Reply<Revision>>,
 ) -> rusqlite::Result<Written> {
@@ -253,14 +329,16 @@ fn write_all(
         }
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut batch = Batch::begin(&transaction)?;
+    let mut batch = Batch::begin(&transaction, seen)?;
     for (write, outcome) in writes {
         drop(outcome.send(batch.store(write)?));
     }
     for work in finished {
         transaction
-            .prepare_cached("DELETE FROM follow_up WHERE what = ?1 AND subject = ?2")?
-            .execute(params![work.name(), work.subject])?;
+            .prepare_cached(
+                "DELETE FROM follow_up WHERE what = ?1 AND subject = ?2 AND since = ?3",
+            )?
+            .execute(params![work.what.name(), work.subject, work.since])?;
     }
     if let Some(mark) = mark {
         transaction.execute(
@@ -275,8 +353,7 @@ fn write_all(
 
 /// What a batch changed, and what the file holds after it.
 struct Written {
-    changed: HashMap<Arc<str>, Revision>,
-    newest: Revision,
+    news: News,
     live: u64,
     dead: u64,
 }
@@ -284,20 +361,20 @@ struct Written {
 /// One open transaction and what has been written in it so far.
 struct Batch<'a> {
     connection: &'a Connection,
-    newest: Revision,
+    news: News,
     live: i64,
     dead: i64,
-    changed: HashMap<Arc<str>, Revision>,
 }
 
 impl<'a> Batch<'a> {
-    fn begin(connection: &'a Connection) -> rusqlite::Result<Self> {
+    /// Begins with what other processes wrote since: it lies before our own changes, and
+    /// whoever hears of ours takes everything before them for known.
+    fn begin(connection: &'a Connection, seen: Revision) -> rusqlite::Result<Self> {
         Ok(Batch {
-            newest: open::newest(connection)?,
+            news: open::news_within(connection, seen)?,
             connection,
             live: 0,
             dead: 0,
-            changed: HashMap::new(),
         })
     }
 
@@ -335,10 +412,7 @@ impl<'a> Batch<'a> {
         for owner in &put.owners_gained {
             if !self.exists("SELECT 1 FROM alive WHERE uid = ?1", owner)? {
                 // Its owner is gone already: the collector has to know.
-                self.remember(&[FollowUp {
-                    what: Follow::Dependents,
-                    subject: owner.clone(),
-                }])?;
+                self.remember(Follow::Dependents, owner)?;
             }
             self.connection
                 .prepare_cached("INSERT OR IGNORE INTO owned VALUES (?1, ?2, ?3, ?4)")?
@@ -349,7 +423,9 @@ impl<'a> Batch<'a> {
                     put.key.name
                 ])?;
         }
-        self.remember(&put.follow_ups)?;
+        for work in &put.follow_ups {
+            self.remember(work.what, &work.subject)?;
+        }
         Ok(Ok(revision))
     }
 
@@ -374,10 +450,7 @@ impl<'a> Batch<'a> {
             .prepare_cached("DELETE FROM alive WHERE uid = ?1")?
             .execute([&remove.uid])?;
         if self.exists("SELECT 1 FROM owned WHERE owner = ?1", &remove.uid)? {
-            self.remember(&[FollowUp {
-                what: Follow::Dependents,
-                subject: remove.uid,
-            }])?;
+            self.remember(Follow::Dependents, &remove.uid)?;
         }
         Ok(Ok(revision))
     }
@@ -445,7 +518,7 @@ impl<'a> Batch<'a> {
         rest: &[u8],
     ) -> rusqlite::Result<Revision> {
         let size = (meta.len() + rest.len() + compact::ROW_OVERHEAD) as i64;
-        let revision = self.newest + 1;
+        let revision = self.news.newest + 1;
         self.connection
             .prepare_cached("INSERT INTO log VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?
             .execute(params![
@@ -460,8 +533,8 @@ impl<'a> Batch<'a> {
                 meta,
                 rest
             ])?;
-        self.newest = revision;
-        self.changed.insert(key.resource.clone(), revision);
+        self.news.newest = revision;
+        self.news.changed.insert(key.resource.clone(), revision);
         if let Some((_, old)) = replaced {
             self.live -= old;
             self.dead += old;
@@ -492,13 +565,11 @@ impl<'a> Batch<'a> {
             .map(drop)
     }
 
-    fn remember(&self, work: &[FollowUp]) -> rusqlite::Result<()> {
-        for item in work {
-            self.connection
-                .prepare_cached("INSERT OR IGNORE INTO follow_up VALUES (?1, ?2)")?
-                .execute(params![item.name(), item.subject])?;
-        }
-        Ok(())
+    fn remember(&self, what: Follow, subject: &str) -> rusqlite::Result<()> {
+        self.connection
+            .prepare_cached("INSERT OR REPLACE INTO follow_up VALUES (?1, ?2, ?3)")?
+            .execute(params![what.name(), subject, self.news.newest])
+            .map(drop)
     }
 
     fn finish(self) -> rusqlite::Result<Written> {
@@ -512,8 +583,7 @@ impl<'a> Batch<'a> {
         let live = add("live", self.live)?;
         let dead = add("dead", self.dead)?;
         Ok(Written {
-            changed: self.changed,
-            newest: self.newest,
+            news: self.news,
             live,
             dead,
         })

@@ -1,0 +1,96 @@
+//! What must differ between two servers is written alike, so that the rest can be compared.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+    [
+        (
+            r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
+            "UID",
+        ),
+        // The heading of a diff, with a folder and a time of this run.
+        (
+            r"(?m)^(diff|---|\+\+\+).*?(LIVE|MERGED)-\d+/([^\s]+).*$",
+            "$1 $2/$3",
+        ),
+        (
+            r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)",
+            "TIME",
+        ),
+        (
+            r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}",
+            "TIME",
+        ),
+        (r#"(resourceVersion"?: *\\?"?)\d+"#, "${1}RV"),
+        (r"\b\d+m?\d*s\b *", "AGE "),
+        (r"\bAGE +", "AGE "),
+    ]
+    .into_iter()
+    .map(|(pattern, instead)| (Regex::new(pattern).expect("a pattern of ours"), instead))
+    .collect()
+});
+
+/// Writes what must differ alike.
+pub fn form(text: &str, server: &str, home: &str) -> String {
+    let text = text.replace(server, "SERVER").replace(home, "HOME");
+    let host = server.split_once("//").map_or(server, |(_, host)| host);
+    let text = text.replace(host, "HOST");
+    RULES.iter().fold(text, |text, (pattern, instead)| {
+        pattern.replace_all(&text, *instead).into_owned()
+    })
+}
+
+/// Leaves out the sentences of `kubectl explain`: the built-in table has none, by design.
+pub fn without_descriptions(text: &str) -> String {
+    let mut kept = Vec::new();
+    let mut describing = false;
+    for line in text.lines() {
+        if line.starts_with("DESCRIPTION:") {
+            describing = true;
+            continue;
+        }
+        if !line.is_empty() && !line.starts_with(' ') {
+            describing = false;
+        }
+        // Fields stand two columns in, with their type in angle brackets; sentences deeper.
+        let field = line.trim_start().split_once('\t').is_some() || line.contains('<');
+        if describing || line.trim().is_empty() || line.starts_with(' ') && !field {
+            continue;
+        }
+        kept.push(line.trim_end());
+    }
+    kept.join("\n")
+}
+
+/// Groups that bowline's own data planes have no use for.
+const ABSENT: [&str; 9] = [
+    "apiregistration.k8s.io/",
+    "certificates.k8s.io/",
+    "flowcontrol.apiserver.k8s.io/",
+    "node.k8s.io/",
+    "resource.k8s.io/",
+    "internal.apiserver.k8s.io/",
+    "storagemigration.k8s.io/",
+    "certificates.k8s.io",
+    "node.k8s.io",
+];
+
+/// Leaves out the groups that the embedded API does not serve, and the width of columns.
+pub fn without_absent_groups(text: &str) -> String {
+    text.lines()
+        .filter(|line| !ABSENT.iter().any(|group| line.contains(group)))
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// Leaves out what a build says of itself.
+pub fn without_build(text: &str) -> String {
+    let pattern = Regex::new(
+        r#"(?m)^ *"?(buildDate|compiler|gitCommit|gitTreeState|goVersion|platform|gitVersion)"?:.*\n"#,
+    )
+    .expect("a pattern of ours");
+    pattern.replace_all(text, "").replace("+bowline", "")
+}

@@ -1,0 +1,89 @@
+//! Other processes: this program again, playing a part.
+
+use std::io::{BufRead, BufReader, Lines};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+/// Another process at work on a file; killed when it is dropped.
+pub struct Other {
+    process: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Other {
+    /// Starts a process that plays a part.
+    pub fn start(part: &str, file: &Path, arguments: &str) -> Other {
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child::play", "--ignored", "--nocapture"])
+            .env("BOWLINE_PART", part)
+            .env("BOWLINE_PART_FILE", file)
+            .env("BOWLINE_PART_ARGUMENTS", arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        Other { process, lines }
+    }
+
+    /// The next thing that it says; nothing once it has ended.
+    pub fn says(&mut self) -> Option<Vec<String>> {
+        loop {
+            let line = self.lines.next()?.ok()?;
+            // The test harness writes on the same lines.
+            if let Some((_, said)) = line.split_once("SAYS ") {
+                return Some(said.split(' ').map(str::to_owned).collect());
+            }
+        }
+    }
+
+    /// kill -9.
+    pub fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Waits for its end, which has to be a good one.
+    pub fn ends_well(mut self) {
+        while self.says().is_some() {}
+        assert!(self.process.wait().unwrap().success());
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+/// Tells the parent something.
+pub fn say(words: &str) {
+    println!("SAYS {words}");
+}
+
+#[test]
+#[ignore = "a part of other tests, which start it in a process of its own"]
+fn play() {
+    let Ok(part) = std::env::var("BOWLINE_PART") else {
+        return;
+    };
+    let file = std::env::var_os("BOWLINE_PART_FILE").unwrap();
+    let file = Path::new(&file);
+    let arguments = std::env::var("BOWLINE_PART_ARGUMENTS").unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        match part.as_str() {
+            "write" => super::kill::write(file, &arguments).await,
+            "delete" => super::recovery::delete(file, &arguments).await,
+            "share" => super::processes::share(file, &arguments).await,
+            "answer" => super::processes::answer(file, &arguments).await,
+            "remember" => super::memory::remember(file, &arguments).await,
+            other => panic!("there is no part {other}"),
+        }
+    });
+}

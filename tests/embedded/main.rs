@@ -1,0 +1,119 @@
+//! What the embedded API promises beyond answering as a server does: nothing acknowledged is
+//! lost, several processes share a file, the file and memory stay small, bad input is refused.
+//!
+//! Each test runs in a short form. `BOWLINE_FULL=1 cargo test --release --test embedded -- --nocapture`
+//! runs the long one and prints what it measured; a word before `--` chooses a part, as in
+//! `BOWLINE_FULL=1 cargo test --release --test embedded kill -- --nocapture`.
+
+// Clippy allows it in `#[test]` functions only, not in what they share.
+#![allow(clippy::unwrap_used)]
+
+mod child;
+mod fuzz;
+mod kill;
+mod memory;
+mod opening;
+mod processes;
+mod recovery;
+mod space;
+mod writers;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use bowline::embedded::Embedded;
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::api::{Api, ObjectMeta, PostParams};
+use serde_json::Value;
+
+/// Nothing takes this long; what does hangs.
+const HANG: Duration = Duration::from_secs(60);
+
+/// Chooses between the short and the full form.
+fn sized<T>(short: T, full: T) -> T {
+    match std::env::var_os("BOWLINE_FULL") {
+        None => short,
+        Some(_) => full,
+    }
+}
+
+async fn open(path: &Path) -> Embedded {
+    Embedded::open(path, "ana").await.unwrap()
+}
+
+fn config_map(name: &str, data: &str) -> ConfigMap {
+    ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(name.into()),
+            ..ObjectMeta::default()
+        },
+        data: Some(BTreeMap::from([("data".into(), data.into())])),
+        ..ConfigMap::default()
+    }
+}
+
+async fn create_namespace(client: &kube::Client, name: &str) {
+    let namespace = Namespace {
+        metadata: ObjectMeta {
+            name: Some(name.into()),
+            ..ObjectMeta::default()
+        },
+        ..Namespace::default()
+    };
+    let api: Api<Namespace> = Api::all(client.clone());
+    match api.create(&PostParams::default(), &namespace).await {
+        Ok(_) => {}
+        // Two processes may want the same one.
+        Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
+        Err(other) => panic!("{other}"),
+    }
+}
+
+fn revision(meta: &ObjectMeta) -> u64 {
+    meta.resource_version.as_deref().unwrap().parse().unwrap()
+}
+
+/// Sends a request past `kube::Client`; gives the code and the body.
+async fn send(api: &Embedded, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let request = http::Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", "application/json")
+        .body(Bytes::from(body.to_string()))
+        .unwrap();
+    let answer = tokio::time::timeout(HANG, api.call(request)).await.unwrap();
+    let code = answer.status().as_u16();
+    let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+    (code, serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+/// The bytes of the store's files, without opening them: closing them would drop SQLite's locks.
+fn bytes_on_disk(path: &Path) -> u64 {
+    let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+    let mut wal = path.as_os_str().to_owned();
+    wal.push("-wal");
+    size(path) + size(Path::new(&wal))
+}
+
+/// Numbers without order, the same for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        // xorshift64*
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % sides
+    }
+}
+
+/// Says where a share of the values lies below.
+fn percentile(values: &mut [f64], share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let place = ((values.len() as f64 - 1.0) * share).round() as usize;
+    values.get(place).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,162 @@
+//! Two processes on one file: nothing is lost, and each sees what the other does.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::{Instant, SystemTime};
+
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, ListParams, PostParams, WatchEvent, WatchParams};
+
+use super::child::{Other, say};
+use super::*;
+
+/// Microseconds on the clock that all processes of the machine share.
+fn clock() -> u128 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap().as_micros()
+}
+
+/// Writes objects and watches until everybody's are seen. `arguments`: who, how many, how many in all.
+pub async fn share(file: &Path, arguments: &str) {
+    let words: Vec<&str> = arguments.split(' ').collect();
+    let [who, own, all] = words.as_slice() else {
+        panic!("{arguments}")
+    };
+    let (own, all): (usize, usize) = (own.parse().unwrap(), all.parse().unwrap());
+    let client = open(file).await.client("default");
+    create_namespace(&client, "shared").await;
+    let api: &Api<ConfigMap> = &Api::namespaced(client, "shared");
+    let write = async {
+        let create = |number: usize| async move {
+            let object = config_map(&format!("{who}-{number}"), "x");
+            let stored = api.create(&PostParams::default(), &object).await.unwrap();
+            say(&format!(
+                "wrote {} {}",
+                stored.metadata.name.unwrap(),
+                clock()
+            ));
+        };
+        stream::iter(0..own).for_each_concurrent(8, create).await;
+    };
+    let watch = async {
+        let stream = api.watch(&WatchParams::default(), "1").await.unwrap();
+        let mut stream = std::pin::pin!(stream);
+        for _ in 0..all {
+            let event = tokio::time::timeout(HANG, stream.try_next()).await;
+            let Some(WatchEvent::Added(object)) = event.expect("the watch hangs").unwrap() else {
+                panic!("something else than a new object");
+            };
+            say(&format!(
+                "saw {} {}",
+                object.metadata.name.unwrap(),
+                clock()
+            ));
+        }
+    };
+    futures::future::join(write, watch).await;
+}
+
+#[test]
+fn two_processes_lose_nothing_and_see_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("store.db");
+    let each = sized(500, 10_000);
+    let begun = Instant::now();
+    // They create the file together, too.
+    let listen = |who: &'static str| {
+        let arguments = format!("{who} {each} {}", 2 * each);
+        let mut other = Other::start("share", &file, &arguments);
+        std::thread::spawn(move || {
+            let (mut wrote, mut saw) = (HashMap::new(), HashMap::new());
+            while let Some(words) = other.says() {
+                let [what, name, at] = words.as_slice() else {
+                    panic!("{words:?}")
+                };
+                let told = if what == "wrote" {
+                    &mut wrote
+                } else {
+                    &mut saw
+                };
+                let before = told.insert(name.clone(), at.parse::<i128>().unwrap());
+                assert_eq!(before, None, "{who} {what} {name} twice");
+            }
+            other.ends_well();
+            (wrote, saw)
+        })
+    };
+    let threads = [listen("ana"), listen("bob")];
+    let [ana, bob] = threads.map(|thread| thread.join().unwrap());
+    let seconds = begun.elapsed().as_secs_f64();
+    let mut delays = Vec::new();
+    for ((wrote, _), (_, saw)) in [(&ana, &bob), (&bob, &ana)] {
+        assert_eq!(wrote.len(), each);
+        assert_eq!(saw.len(), 2 * each);
+        delays.extend(wrote.iter().map(|(name, at)| (saw[name] - at) as f64 / 1e3));
+    }
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let client = open(&file).await.client("shared");
+        let api: Api<ConfigMap> = Api::default_namespaced(client);
+        let list = api.list_metadata(&ListParams::default()).await.unwrap();
+        assert_eq!(list.items.len(), 2 * each);
+    });
+    println!(
+        "two processes: {each} objects each in {seconds:.1} s, all there; the other's change is seen after its acknowledgement: median {:.1} ms, 99% {:.1} ms, worst {:.1} ms (both writing as fast as they can)",
+        percentile(&mut delays, 0.5),
+        percentile(&mut delays, 0.99),
+        percentile(&mut delays, 1.0),
+    );
+}
+
+/// Answers every `ping-N` with a `pong-N`.
+pub async fn answer(file: &Path, arguments: &str) {
+    let rounds: usize = arguments.parse().unwrap();
+    let client = open(file).await.client("default");
+    let api: Api<ConfigMap> = Api::default_namespaced(client);
+    for round in 0..rounds {
+        see(&api, &format!("ping-{round}")).await;
+        let pong = config_map(&format!("pong-{round}"), "");
+        api.create(&PostParams::default(), &pong).await.unwrap();
+    }
+}
+
+/// Waits until an object is there.
+async fn see(api: &Api<ConfigMap>, name: &str) {
+    let only = WatchParams::default().fields(&format!("metadata.name={name}"));
+    let stream = api.watch(&only, "0").await.unwrap();
+    let event = tokio::time::timeout(HANG, std::pin::pin!(stream).try_next()).await;
+    assert!(matches!(
+        event.expect("the watch hangs").unwrap(),
+        Some(WatchEvent::Added(_))
+    ));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_crosses_to_a_quiet_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("store.db");
+    let client = open(&file).await.client("default");
+    let api: Api<ConfigMap> = Api::default_namespaced(client);
+    let rounds = sized(10, 100);
+    let other = Other::start("answer", &file, &rounds.to_string());
+    let mut delays = Vec::new();
+    for round in 0..rounds {
+        let begun = Instant::now();
+        let ping = config_map(&format!("ping-{round}"), "");
+        api.create(&PostParams::default(), &ping).await.unwrap();
+        see(&api, &format!("pong-{round}")).await;
+        // The first includes the other's start.
+        if round > 0 {
+            delays.push(begun.elapsed().as_secs_f64() * 1e3 / 2.0);
+        }
+    }
+    tokio::task::spawn_blocking(|| other.ends_well())
+        .await
+        .unwrap();
+    assert_eq!(delays.len(), rounds - 1);
+    println!(
+        "a change and its sight by another process, write included: median {:.1} ms, worst {:.1} ms",
+        percentile(&mut delays, 0.5),
+        percentile(&mut delays, 1.0),
+    );
+}
