@@ -63,6 +63,8 @@ pub struct User {
 struct Shared {
     store: Store,
     catalog: RwLock<Arc<Catalog>>,
+    /// Held by whoever builds the catalog, so that many who need it wait for one.
+    building: tokio::sync::Mutex<()>,
     /// Woken when a deletion left work.
     work: Arc<tokio::sync::Notify>,
 }
@@ -82,6 +84,7 @@ impl Embedded {
                 Vec::new(),
                 0,
             ))),
+            building: tokio::sync::Mutex::new(()),
             work: Arc::new(tokio::sync::Notify::new()),
         });
         let embedded = Embedded {
@@ -130,15 +133,25 @@ impl Embedded {
 impl Shared {
     /// What is served now; read again when a definition or a policy changed.
     async fn catalog(&self) -> Result<Arc<Catalog>, Failure> {
-        let known = self.known();
         let newest = [DEFINITIONS, POLICIES, BINDINGS]
             .into_iter()
             .map(|resource| self.store.touched(resource))
             .max()
             .unwrap_or_default();
-        match newest > known.revision {
-            true => self.refresh().await,
-            false => Ok(known),
+        self.catalog_since(newest).await
+    }
+
+    /// What is served as of a revision or later.
+    async fn catalog_since(&self, revision: sqlite::Revision) -> Result<Arc<Catalog>, Failure> {
+        let known = self.known();
+        if known.revision >= revision {
+            return Ok(known);
+        }
+        let _building = self.building.lock().await;
+        let known = self.known();
+        match known.revision >= revision {
+            true => Ok(known),
+            false => self.refresh().await,
         }
     }
 

@@ -87,6 +87,12 @@ pub fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
 
 /// Checks that an object is what its path says, and fills in what the path knows.
 pub fn identify(resource: &Resource, target: &Target, object: &mut Value) -> Result<(), Failure> {
+    if !object.is_object() {
+        // A patch may make anything of an object.
+        return Err(Failure::bad_request(
+            "json: cannot unmarshal the object into a struct with apiVersion and kind",
+        ));
+    }
     let expected = resource.api_version();
     let kind = object["kind"].as_str().unwrap_or_default().to_owned();
     let version = object["apiVersion"].as_str().unwrap_or_default().to_owned();

@@ -26,6 +26,11 @@ pub(super) fn answer(resource: &Resource, call: &Call) -> Result<Option<Answer>,
         false => serde_json::from_slice(&call.body)
             .map_err(|cause| Failure::bad_request(format!("error decoding the review: {cause}")))?,
     };
+    if !review.is_object() {
+        return Err(Failure::bad_request(
+            "error decoding the review: it is not an object",
+        ));
+    }
     if resource.subject.kind.ends_with("SubjectAccessReview")
         && review["spec"]["resourceAttributes"].is_object()
             == review["spec"]["nonResourceAttributes"].is_object()

@@ -11,7 +11,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use serde_json::{Value, json};
 
-use super::catalog::Resource;
+use super::catalog::{DEFINITIONS, Resource};
 use super::object::Writer;
 use super::protobuf::{self, Unreadable};
 use super::route::{self, Options, Route, Target};
@@ -279,10 +279,11 @@ impl Shared {
     async fn resource(&self, target: &Target) -> Result<Option<Arc<Resource>>, Failure> {
         let catalog = self.catalog().await?;
         let found = catalog.find(&target.group, &target.version, &target.plural);
-        if found.is_some() || self.store.newest().await? <= catalog.revision {
+        if found.is_some() {
             return Ok(found.cloned());
         }
-        let catalog = self.refresh().await?;
+        let defined = self.store.newest_of(DEFINITIONS).await?;
+        let catalog = self.catalog_since(defined).await?;
         Ok(catalog
             .find(&target.group, &target.version, &target.plural)
             .cloned())
