@@ -9,11 +9,17 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::catalog::Resource;
+use super::convert::{self, Shape};
 use super::sqlite::{Revision, Row};
 use super::status::Failure;
 
 /// Puts the bytes of a whole object together.
 pub fn bytes(resource: &Resource, row: &Row) -> Vec<u8> {
+    if convert::needs_parsing(resource, row.revision)
+        && let Ok(object) = value(resource, row)
+    {
+        return to_bytes(&object);
+    }
     let mut out = Vec::with_capacity(row.meta.len() + row.rest.len() + 128);
     out.extend_from_slice(b"{\"apiVersion\":\"");
     out.extend_from_slice(resource.api_version().as_bytes());
@@ -27,7 +33,7 @@ pub fn bytes(resource: &Resource, row: &Row) -> Vec<u8> {
 
 /// Puts the bytes of an item of a list together; a list of a built-in kind says its kind once.
 pub fn item_bytes(resource: &Resource, row: &Row) -> Vec<u8> {
-    if resource.custom.is_some() {
+    if resource.custom.is_some() || convert::needs_parsing(resource, row.revision) {
         return bytes(resource, row);
     }
     let mut out = Vec::with_capacity(row.meta.len() + row.rest.len() + 64);
@@ -75,11 +81,22 @@ pub fn value(resource: &Resource, row: &Row) -> Result<Value, Failure> {
     object.insert("apiVersion".into(), resource.api_version().into());
     object.insert("kind".into(), resource.subject.kind.as_str().into());
     object.insert("metadata".into(), meta.into());
-    Ok(object.into())
+    let mut object = object.into();
+    convert::refresh(resource, row.revision, &mut object);
+    Ok(object)
 }
 
 /// Takes an object apart for the store.
-pub fn split(object: &Value) -> (Vec<u8>, Vec<u8>) {
+pub fn split(resource: &Resource, object: &Value) -> (Vec<u8>, Vec<u8>) {
+    if resource.shape != Shape::Stored {
+        let mut stored = object.clone();
+        resource.shape.store(&mut stored);
+        return apart(&stored);
+    }
+    apart(object)
+}
+
+fn apart(object: &Value) -> (Vec<u8>, Vec<u8>) {
     let mut meta = object["metadata"].as_object().cloned().unwrap_or_default();
     meta.remove("resourceVersion");
     let rest: BTreeMap<&String, &Value> = object

@@ -13,7 +13,7 @@ use super::catalog::Resource;
 use super::select::{Fields, Labels};
 use super::service::{Answer, Call, Content, Form};
 use super::sqlite::{PageRequest, Revision, Row, Scope, StoreError};
-use super::status::Failure;
+use super::status::{Cause, Failure, Subject};
 use super::{Shared, encode, table};
 
 /// A list is read, and sent, in pieces of this size.
@@ -133,13 +133,7 @@ impl Shared {
     pub(super) async fn get(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
         let version = &call.options.resource_version;
         if !version.is_empty() && version.parse::<Revision>().is_err() {
-            return Err(Failure::other(
-                500,
-                "",
-                format!(
-                    "resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
-                ),
-            ));
+            return Err(invalid_version(version));
         }
         let name = call.target.name.as_deref().unwrap_or_default();
         let namespace = call.target.namespace.as_deref().unwrap_or_default();
@@ -424,7 +418,9 @@ fn start(call: &Call) -> Result<Start, Failure> {
     };
     if version.is_none() && !options.resource_version_match.is_empty() {
         return Err(list_options_invalid(
-            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
+            "FieldValueForbidden",
+            "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
+                .into(),
         ));
     }
     if !options.continue_token.is_empty() {
@@ -437,22 +433,28 @@ fn start(call: &Call) -> Result<Start, Failure> {
     }
     match (options.resource_version_match.as_str(), version) {
         ("Exact", Some(0)) => Err(list_options_invalid(
-            "resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+            "FieldValueForbidden",
+            "Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""
+                .into(),
         )),
         ("Exact", version) => Ok((version, None)),
         ("NotOlderThan" | "", _) => Ok((None, None)),
-        (other, _) => Err(list_options_invalid(&format!(
-            "resourceVersionMatch: Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""
-        ))),
+        (other, _) => Err(list_options_invalid(
+            "FieldValueNotSupported",
+            format!(
+                "Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""
+            ),
+        )),
     }
 }
 
-fn list_options_invalid(why: &str) -> Failure {
-    Failure::other(
-        422,
-        "Invalid",
-        format!("ListOptions.meta.k8s.io \"\" is invalid: {why}"),
-    )
+fn list_options_invalid(reason: &str, message: String) -> Failure {
+    let cause = Cause {
+        reason: reason.into(),
+        message,
+        field: "resourceVersionMatch".into(),
+    };
+    Failure::invalid(&Subject::options("ListOptions"), "", vec![cause])
 }
 
 /// Reads the resourceVersion of a replaced object.

@@ -9,6 +9,7 @@ pub mod apply;
 pub mod builtin;
 pub mod catalog;
 mod collector;
+mod convert;
 mod definitions;
 mod delete;
 mod discovery;
@@ -76,7 +77,13 @@ impl Embedded {
         let store = opened.unwrap_or_else(|_| Err(OpenError::Foreign(path.to_owned())))?;
         let shared = Arc::new(Shared {
             store,
-            catalog: RwLock::new(Arc::new(Catalog::build(&[], &[], &[], 0))),
+            catalog: RwLock::new(Arc::new(Catalog::build(
+                None,
+                &[],
+                Vec::new(),
+                Vec::new(),
+                0,
+            ))),
             building: tokio::sync::Mutex::new(()),
             work: Arc::new(tokio::sync::Notify::new()),
         });
@@ -136,18 +143,21 @@ impl Shared {
 
     /// What is served as of a revision or later.
     async fn catalog_since(&self, revision: sqlite::Revision) -> Result<Arc<Catalog>, Failure> {
-        let known = || {
-            let catalog = self.catalog.read().unwrap_or_else(|e| e.into_inner());
-            catalog.clone()
-        };
-        if known().revision >= revision {
-            return Ok(known());
+        let known = self.known();
+        if known.revision >= revision {
+            return Ok(known);
         }
         let _building = self.building.lock().await;
-        match known().revision >= revision {
-            true => Ok(known()),
+        let known = self.known();
+        match known.revision >= revision {
+            true => Ok(known),
             false => self.refresh().await,
         }
+    }
+
+    fn known(&self) -> Arc<Catalog> {
+        let known = self.catalog.read().unwrap_or_else(|e| e.into_inner());
+        known.clone()
     }
 
     /// Builds the catalog from the store.
@@ -157,8 +167,15 @@ impl Shared {
         let definitions = self.all(DEFINITIONS).await?;
         let policies = self.all(POLICIES).await?;
         let bindings = self.all(BINDINGS).await?;
+        let earlier = self.known();
         let built = tokio::task::spawn_blocking(move || {
-            Arc::new(Catalog::build(&definitions, &policies, &bindings, revision))
+            Arc::new(Catalog::build(
+                Some(&earlier),
+                &definitions,
+                policies,
+                bindings,
+                revision,
+            ))
         })
         .await
         .map_err(Failure::internal)?;
@@ -193,6 +210,7 @@ impl Shared {
                     serde_json::from_slice(&row.rest).map_err(Failure::internal)?;
                 object["metadata"] =
                     serde_json::from_slice(&row.meta).map_err(Failure::internal)?;
+                encode::stamp(&mut object, row.revision);
                 found.push(object);
             }
             match page.rows.last() {

@@ -6,10 +6,10 @@
 use serde_json::{Map, Value, json};
 
 use super::apply::{self, Manager, Operation};
-use super::catalog::Resource;
+use super::catalog::{Custom, Resource};
 use super::names::{self, Form};
 use super::route::{FieldValidation, Target};
-use super::schema::FieldError;
+use super::schema::{FieldError, Reason};
 use super::status::{Cause, Failure};
 
 /// Who writes, when, and how strictly.
@@ -141,7 +141,7 @@ pub fn identify(resource: &Resource, target: &Target, object: &mut Value) -> Res
 pub fn check_applied(resource: &Resource, target: &Target, object: &Value) -> Result<(), Failure> {
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     let (version, kind) = (text("apiVersion"), text("kind"));
-    if version.is_empty() || kind.is_empty() {
+    if version.is_empty() || kind != resource.subject.kind {
         let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
         return Err(Failure::bad_request(format!(
             "invalid object type: {group}/{version}, Kind={kind}"
@@ -205,7 +205,7 @@ pub fn create(
     );
     causes.extend(own_rules(resource, &object));
     warnings.extend(plain_names(resource, &object, &mut causes));
-    causes.extend(broken(resource, &object, None));
+    causes.extend(broken(resource, &object, None, &mut warnings));
     if !causes.is_empty() {
         return Err(Failure::invalid(&resource.subject, &name, causes));
     }
@@ -226,7 +226,7 @@ pub fn update(
     writer: &Writer,
     applied: bool,
 ) -> Result<Draft, Failure> {
-    let warnings = shape(resource, &mut object, writer)?;
+    let mut warnings = shape(resource, &mut object, writer)?;
     let subject = &resource.subject;
     let name = meta(old, "name").to_owned();
     let mut causes = Vec::new();
@@ -277,7 +277,7 @@ pub fn update(
     causes.extend(own_rules(resource, &object));
     causes.extend(unchangeable(resource, old, &object));
     causes.extend(
-        broken(resource, &object, Some(old))
+        broken(resource, &object, Some(old), &mut warnings)
             .into_iter()
             .map(|mut cause| {
                 if part == Part::Status && resource.custom.is_some() {
@@ -311,15 +311,18 @@ fn causes_of_immutable(old: &Value, object: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
+/// How the refusal of an object that cannot be read begins.
+pub fn cannot_be_handled(resource: &Resource) -> String {
+    let kind = &resource.subject.kind;
+    format!(
+        "{kind} in version {:?} cannot be handled as a {kind}: ",
+        resource.version
+    )
+}
+
 /// Drops what the schema does not know, and says what it dropped as strictly as was asked.
 fn shape(resource: &Resource, object: &mut Value, writer: &Writer) -> Result<Vec<String>, Failure> {
-    let refuse = |why: &str| {
-        Failure::bad_request(format!(
-            "{kind} in version {:?} cannot be handled as a {kind}: {why}",
-            resource.version,
-            kind = resource.subject.kind,
-        ))
-    };
+    let refuse = |why: &str| Failure::bad_request(format!("{}{why}", cannot_be_handled(resource)));
     if resource.schema.is_built_in()
         && let Some(first) = resource.schema.type_errors(object).first()
     {
@@ -343,20 +346,41 @@ fn shape(resource: &Resource, object: &mut Value, writer: &Writer) -> Result<Vec
 }
 
 /// Checks the schema and, where it holds, the rules in it.
-fn broken(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+fn broken(
+    resource: &Resource,
+    object: &Value,
+    old: Option<&Value>,
+    warnings: &mut Vec<String>,
+) -> Vec<Cause> {
     let errors = match old {
         Some(old) => resource.schema.validate_update(object, old),
         None => resource.schema.validate(object),
     };
+    let blocked = errors.iter().any(|error| {
+        matches!(
+            error.reason,
+            Reason::FieldValueNotSupported
+                | Reason::FieldValueRequired
+                | Reason::FieldValueTooLong
+                | Reason::FieldValueTooMany
+                | Reason::FieldValueTypeInvalid
+        )
+    });
     let mut causes: Vec<Cause> = errors.into_iter().map(cause).collect();
+    causes.extend(
+        resource
+            .custom
+            .as_ref()
+            .and_then(|custom| countless(custom, object)),
+    );
     let Some(custom) = resource
         .custom
         .as_ref()
-        .filter(|custom| !custom.rules.is_empty())
+        .filter(|custom| !custom.rules().is_empty())
     else {
         return causes;
     };
-    if !causes.is_empty() {
+    if blocked {
         causes.push(Cause {
             reason: "FieldValueInvalid".into(),
             message: "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation".into(),
@@ -364,13 +388,53 @@ fn broken(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<Cause
         });
         return causes;
     }
-    let found = custom.rules.check(object, old);
-    causes.extend(found.iter().map(|violation| Cause {
+    let found = custom.rules().findings(object, old);
+    // What was wrong before and was not touched is said, not refused.
+    warnings.extend(found.warnings.iter().map(ToString::to_string));
+    causes.extend(found.violations.iter().map(|violation| Cause {
         reason: violation.reason.clone(),
         message: violation.body(),
         field: violation.field().to_owned(),
     }));
     causes
+}
+
+/// The number that a scalable kind keeps has to be one, whatever its schema says.
+fn countless(custom: &Custom, object: &Value) -> Option<Cause> {
+    let path = &custom.scale.as_ref()?.replicas;
+    let value = super::scale::at(object, path);
+    let message = match value {
+        Value::Null => return None,
+        Value::Number(number) => match number.as_i64()? {
+            number if number < 0 => {
+                format!("Invalid value: {number}: should be a non-negative integer")
+            }
+            _ => return None,
+        },
+        other => format!(
+            "Invalid value: 0: {path} accessor error: {} is of the type {}, expected int64",
+            other
+                .as_str()
+                .map_or_else(|| other.to_string(), str::to_owned),
+            type_name(other)
+        ),
+    };
+    Some(Cause {
+        reason: "FieldValueInvalid".into(),
+        message,
+        field: path.clone(),
+    })
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Bool(_) => "bool",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+        Value::Number(_) => "float64",
+        Value::Null => "<nil>",
+    }
 }
 
 fn cause(error: FieldError) -> Cause {
@@ -528,6 +592,34 @@ fn own_rules(resource: &Resource, object: &Value) -> Vec<Cause> {
             field: "spec.template.spec.containers".into(),
         });
     }
+    let core = resource.subject.group.is_empty();
+    let plural = resource.subject.plural.as_str();
+    let spec = &object["spec"];
+    if core
+        && plural == "services"
+        && spec["type"] != "ExternalName"
+        && spec["clusterIP"] != "None"
+        && spec["ports"].as_array().is_none_or(Vec::is_empty)
+    {
+        causes.push(Cause {
+            reason: "FieldValueRequired".into(),
+            message: "Required value".into(),
+            field: "spec.ports".into(),
+        });
+    }
+    if core && matches!(plural, "configmaps" | "secrets") {
+        for part in ["data", "binaryData"] {
+            for key in object[part].as_object().into_iter().flat_map(Map::keys) {
+                if let Err(why) = names::config_key(key) {
+                    causes.push(Cause {
+                        reason: "FieldValueInvalid".into(),
+                        message: format!("Invalid value: {key:?}: {why}"),
+                        field: format!("{part}[{key}]"),
+                    });
+                }
+            }
+        }
+    }
     if workload {
         let selector = super::select::Labels::from_json(&object["spec"]["selector"]);
         let labels = &object["spec"]["template"]["metadata"];
@@ -567,6 +659,29 @@ fn unchangeable(resource: &Resource, old: &Value, object: &Value) -> Vec<Cause> 
             resource.subject.plural.as_str(),
             "deployments" | "replicasets" | "statefulsets" | "daemonsets"
         );
+    let secret = resource.subject.group.is_empty() && resource.subject.plural == "secrets";
+    if secret && old["type"] != object["type"] {
+        causes.push(Cause {
+            reason: "FieldValueInvalid".into(),
+            message: format!("Invalid value: {}: field is immutable", object["type"]),
+            field: "type".into(),
+        });
+    }
+    let binding = matches!(
+        resource.subject.plural.as_str(),
+        "rolebindings" | "clusterrolebindings"
+    );
+    if binding && old["roleRef"] != object["roleRef"] {
+        let role = &object["roleRef"];
+        causes.push(Cause {
+            reason: "FieldValueInvalid".into(),
+            message: format!(
+                "Invalid value: {{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}: cannot change roleRef",
+                role["apiGroup"], role["kind"], role["name"]
+            ),
+            field: "roleRef".into(),
+        });
+    }
     if workload && old["spec"]["selector"] != object["spec"]["selector"] {
         causes.push(Cause {
             reason: "FieldValueInvalid".into(),
@@ -582,6 +697,9 @@ fn unchangeable(resource: &Resource, old: &Value, object: &Value) -> Vec<Cause> 
 
 /// What a real server writes into new objects of some kinds.
 fn begin_life(resource: &Resource, object: &mut Value) {
+    if resource.subject.group == "batch" && resource.subject.plural == "jobs" {
+        name_pods_of_job(object);
+    }
     if !resource.subject.group.is_empty() {
         return;
     }
@@ -602,6 +720,31 @@ fn begin_life(resource: &Resource, object: &mut Value) {
         "services" => object["status"] = json!({"loadBalancer": {}}),
         _ => {}
     }
+}
+
+/// A job finds its pods by its uid unless somebody chose another way.
+fn name_pods_of_job(object: &mut Value) {
+    if object["spec"]["manualSelector"] == true || object["spec"]["selector"].is_object() {
+        return;
+    }
+    let (uid, name) = (
+        meta(object, "uid").to_owned(),
+        meta(object, "name").to_owned(),
+    );
+    let labels = &mut object["spec"]["template"]["metadata"]["labels"];
+    if !labels.is_object() {
+        *labels = json!({});
+    }
+    for (key, value) in [
+        ("batch.kubernetes.io/controller-uid", &uid),
+        ("batch.kubernetes.io/job-name", &name),
+        ("controller-uid", &uid),
+        ("job-name", &name),
+    ] {
+        labels[key] = value.as_str().into();
+    }
+    object["spec"]["selector"] =
+        json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
 }
 
 /// Leaves out what an empty value says as well.

@@ -43,6 +43,43 @@ pub(super) fn document(catalog: &Catalog, group: &str, version: &str) -> Result<
     }
 }
 
+/// `/openapi/v2`: the types alone, in the older form.
+pub(super) fn v2(catalog: &Catalog) -> Answer {
+    let mut definitions = Map::new();
+    for (group, versions) in catalog.groups() {
+        for version in versions {
+            let mut document = spec(catalog, group, version);
+            if let Value::Object(schemas) = document["components"]["schemas"].take() {
+                definitions.extend(schemas);
+            }
+        }
+    }
+    let mut definitions = Value::Object(definitions);
+    point_to_definitions(&mut definitions);
+    Answer::json(
+        200,
+        json!({
+            "swagger": "2.0",
+            "info": {"title": "bowline", "version": env!("CARGO_PKG_VERSION")},
+            "paths": {},
+            "definitions": definitions,
+        }),
+    )
+}
+
+fn point_to_definitions(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            if let Some(Value::String(reference)) = map.get_mut("$ref") {
+                *reference = reference.replace(SCHEMAS, "#/definitions/");
+            }
+            map.values_mut().for_each(point_to_definitions);
+        }
+        Value::Array(items) => items.iter_mut().for_each(point_to_definitions),
+        _ => {}
+    }
+}
+
 fn path(group: &str, version: &str) -> String {
     match group {
         "" => format!("api/{version}"),

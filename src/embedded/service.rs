@@ -121,7 +121,7 @@ impl Embedded {
     }
 
     async fn answer(&self, parts: &http::request::Parts, body: Bytes) -> Result<Answer, Failure> {
-        let options = route::options(parts.uri.query().unwrap_or_default())?;
+        let options = route::options(&parts.method, parts.uri.query().unwrap_or_default())?;
         let catalog = self.shared.catalog().await?;
         let get = parts.method == Method::GET || parts.method == Method::HEAD;
         match route::route(parts.uri.path()) {
@@ -142,7 +142,8 @@ impl Embedded {
                 content: Content::Text("ok"),
                 warnings: Vec::new(),
             }),
-            Route::Unknown | Route::OpenApiV2 => Ok(no_such_page()),
+            Route::OpenApiV2 => Ok(openapi::v2(&catalog)),
+            Route::Unknown => Ok(no_such_page()),
         }
     }
 
@@ -340,6 +341,8 @@ fn no_such_page() -> Answer {
     }
 }
 
+const OFFERED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
 /// Chooses the first form in the Accept header that this server has.
 fn negotiate(accept: &str) -> Result<Form, Failure> {
     if accept.trim().is_empty() {
@@ -366,9 +369,11 @@ fn negotiate(accept: &str) -> Result<Form, Failure> {
             _ => {}
         }
     }
-    Err(Failure::not_acceptable(
-        "application/json, application/yaml, application/vnd.kubernetes.protobuf",
-    ))
+    let mut failure = Failure::not_acceptable(OFFERED);
+    if accept.contains("as=") {
+        failure.message = format!("only the following media types are accepted: {OFFERED}");
+    }
+    Err(failure)
 }
 
 fn accepts_yaml(headers: &HeaderMap) -> bool {

@@ -113,7 +113,7 @@ func structure(t reflect.Type, types map[string][]string) string {
 	if _, ok := types[name]; ok {
 		return name
 	}
-	types[name] = nil
+	types[name] = []string{}
 	fields := map[int]string{}
 	for i := range t.NumField() {
 		field := t.Field(i)
