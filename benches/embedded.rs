@@ -36,6 +36,8 @@ fn main() {
         runtime.block_on(remember(file.as_ref()));
         return;
     }
+    // Clients are made in the runtime that they work in.
+    let _inside = runtime.enter();
     let folder = tempfile::tempdir().unwrap();
     let embedded = runtime
         .block_on(Embedded::open(&folder.path().join("store.db"), "ana"))
@@ -47,9 +49,7 @@ fn main() {
     let cluster = runtime.block_on(cluster::Cluster::start(options));
     let mut targets = vec![("embedded", embedded.client("default"))];
     if let Some(cluster) = &cluster {
-        // A client's connection is made in the runtime that uses it.
-        let client = runtime.block_on(async { cluster.client() });
-        targets.push(("cluster", client));
+        targets.push(("cluster", cluster.client()));
     }
     for (_, client) in &targets {
         runtime.block_on(fill(client));

@@ -9,7 +9,7 @@ pub(super) const ROW_OVERHEAD: usize = 160;
 /// Rows that one step removes at most, so that a writer never waits long.
 const STEP_ROWS: usize = 512;
 const STEP_BYTES: u64 = 16 << 20;
-const STEP_PAGES: u32 = 512;
+const STEP_PAGES: u32 = 1024;
 
 /// How much history may lie beside the live data.
 pub(super) struct Bounds {
@@ -36,6 +36,8 @@ impl Bounds {
 }
 
 /// Takes one step of compaction and gives pages back; tells whether there is more to do.
+///
+/// `urgent` between two writes: what is over the bound, and no more.
 pub(super) fn tidy(
     connection: &mut Connection,
     bounds: &Bounds,
@@ -43,14 +45,13 @@ pub(super) fn tidy(
 ) -> rusqlite::Result<bool> {
     let live = read::state(connection, "live")?;
     let dead = read::state(connection, "dead")?;
-    let more = if bounds.exceeded(live, dead) || (urgent && dead > bounds.target(live)) {
-        let surplus = dead.saturating_sub(bounds.target(live));
-        forget(connection, Some(surplus.min(STEP_BYTES)))?;
-        true
-    } else {
-        false
-    };
-    Ok(give_back(connection)? || more)
+    let more = bounds.exceeded(live, dead);
+    if more {
+        forget(connection, Some(bounds))?;
+    }
+    // While others wait, free pages are left for them to use, up to a share of the file.
+    let share = if urgent { 4 } else { 8 };
+    Ok(give_back(connection, share)? || more)
 }
 
 /// Forgets all history.
@@ -59,16 +60,22 @@ pub(super) fn everything(connection: &mut Connection) -> rusqlite::Result<Revisi
     loop {
         let compacted = forget(connection, None)?;
         if compacted >= newest {
-            while give_back(connection)? {}
+            while give_back(connection, 8)? {}
             return Ok(compacted);
         }
     }
 }
 
-/// Moves the compacted revision up until so many bytes are free, or to the end of the log; the
-/// new one is stored with it. One step: what is left over is for the next call.
-fn forget(connection: &mut Connection, bytes: Option<u64>) -> rusqlite::Result<Revision> {
+/// Moves the compacted revision up until history is within its bounds, or to the end of the
+/// log; the new one is stored with it. One step: what is left over is for the next call.
+fn forget(connection: &mut Connection, bounds: Option<&Bounds>) -> rusqlite::Result<Revision> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Read under the lock: another process may have done it just now.
+    let (live, dead) = (
+        read::state(&transaction, "live")?,
+        read::state(&transaction, "dead")?,
+    );
+    let bytes = bounds.map(|bounds| dead.saturating_sub(bounds.target(live)).min(STEP_BYTES));
     let mut compacted = read::state(&transaction, "compacted")?;
     let mut freed = 0u64;
     let mut end = None;
@@ -121,11 +128,12 @@ fn forget(connection: &mut Connection, bytes: Option<u64>) -> rusqlite::Result<R
     Ok(compacted)
 }
 
-/// Gives some free pages back to the file system; tells whether many are left.
-fn give_back(connection: &Connection) -> rusqlite::Result<bool> {
+/// Gives some free pages back to the file system when they are more than a share of the file;
+/// tells whether it did.
+fn give_back(connection: &Connection, share: u64) -> rusqlite::Result<bool> {
     let count = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
     let (free, all) = (count("freelist_count")?, count("page_count")?);
-    if free <= (all / 8).max(256) {
+    if free <= (all / share).max(256) {
         return Ok(false);
     }
     let mut statement = connection.prepare(&format!("PRAGMA incremental_vacuum({STEP_PAGES})"))?;

@@ -225,11 +225,9 @@ pub(super) fn run(
             bytes += job.bytes();
             jobs.push(job);
         }
-        if commit(&mut connection, &inner, jobs, &mut seen) {
-            // Past the bound: a step now, between two batches, however busy it is.
-            if let Err(cause) = compact::tidy(&mut connection, &inner.bounds, true) {
-                tracing::warn!(%cause, "compaction failed");
-            }
+        commit(&mut connection, &inner, jobs, &mut seen);
+        if let Err(cause) = compact::tidy(&mut connection, &inner.bounds, true) {
+            tracing::warn!(%cause, "compaction failed; it is tried again");
         }
         wal_limit = bound_wal(&mut connection, &inner.path, wal_limit);
     }
@@ -265,14 +263,14 @@ fn fold_wal(connection: &mut Connection, patience: Duration) -> rusqlite::Result
 /// Answers one request once the fate of its batch is known.
 type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
-/// Writes a batch; tells whether compaction is due.
-fn commit(connection: &mut Connection, inner: &Inner, jobs: Vec<Job>, seen: &mut Revision) -> bool {
+/// Writes a batch and answers those who asked for it.
+fn commit(connection: &mut Connection, inner: &Inner, jobs: Vec<Job>, seen: &mut Revision) {
     let mut answers: Vec<Answer> = Vec::new();
     let mut compactions = Vec::new();
     match write_all(connection, jobs, *seen, &mut answers, &mut compactions) {
         Ok(written) => {
-            *seen = written.news.newest;
-            inner.publish(written.news);
+            *seen = written.newest;
+            inner.publish(written);
             answers.into_iter().for_each(|answer| answer(Ok(())));
             for reply in compactions {
                 let done = compact::everything(connection)
@@ -280,7 +278,6 @@ fn commit(connection: &mut Connection, inner: &Inner, jobs: Vec<Job>, seen: &mut
                     .map_err(|cause| inner.failed(cause));
                 drop(reply.send(done));
             }
-            inner.bounds.exceeded(written.live, written.dead)
         }
         Err(cause) => {
             let cause = Arc::new(cause);
@@ -290,7 +287,6 @@ fn commit(connection: &mut Connection, inner: &Inner, jobs: Vec<Job>, seen: &mut
                     cause: cause.clone(),
                 }));
             }
-            false
         }
     }
 }
@@ -301,7 +297,7 @@ fn write_all(
     seen: Revision,
     answers: &mut Vec<Answer>,
     compactions: &mut Vec<Reply<Revision>>,
-) -> rusqlite::Result<Written> {
+) -> rusqlite::Result<News> {
     // Each job leaves its answer here, so that a failure reaches all of the batch.
     let mut writes = Vec::new();
     let mut finished = Vec::new();
@@ -349,13 +345,6 @@ fn write_all(
     let written = batch.finish()?;
     transaction.commit()?;
     Ok(written)
-}
-
-/// What a batch changed, and what the file holds after it.
-struct Written {
-    news: News,
-    live: u64,
-    dead: u64,
 }
 
 /// One open transaction and what has been written in it so far.
@@ -572,20 +561,15 @@ impl<'a> Batch<'a> {
             .map(drop)
     }
 
-    fn finish(self) -> rusqlite::Result<Written> {
-        let add = |name: &str, amount: i64| {
-            self.connection
-                .prepare_cached(
-                    "UPDATE state SET value = max(0, value + ?2) WHERE name = ?1 RETURNING value",
-                )?
-                .query_row(params![name, amount], |row| row.get::<_, u64>(0))
-        };
-        let live = add("live", self.live)?;
-        let dead = add("dead", self.dead)?;
-        Ok(Written {
-            news: self.news,
-            live,
-            dead,
-        })
+    fn finish(self) -> rusqlite::Result<News> {
+        let mut add = self
+            .connection
+            .prepare_cached("UPDATE state SET value = max(0, value + ?2) WHERE name = ?1")?;
+        for (name, amount) in [("live", self.live), ("dead", self.dead)] {
+            if amount != 0 {
+                add.execute(params![name, amount])?;
+            }
+        }
+        Ok(self.news)
     }
 }
