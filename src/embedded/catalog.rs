@@ -191,6 +191,15 @@ impl Catalog {
         for (_, versions) in &mut groups {
             versions.sort_by(|a, b| version_rank(b).cmp(&version_rank(a)));
         }
+        // Built-in groups keep their order; of the others the most mature comes first.
+        let own = |group: &str| builtin::resources().iter().any(|r| r.group == group);
+        groups.sort_by_cached_key(|(group, versions)| match own(group) {
+            true => (false, None, String::new()),
+            false => {
+                let best = versions.first().map(|version| version_rank(version));
+                (true, best.map(std::cmp::Reverse), group.clone())
+            }
+        });
         let (policies, trouble) = Policies::compile(policies, bindings);
         if !trouble.is_empty() {
             warnings.insert(String::new(), trouble);
@@ -287,7 +296,7 @@ fn built_in() -> Vec<Resource> {
                         verbs: part.verbs.clone(),
                     })
                     .collect(),
-                storage: format!("{}/{}", entry.group, entry.plural).into(),
+                storage: super::convert::storage(&entry.group, &entry.plural).into(),
                 schema,
                 custom: None,
             })

@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 
+use super::apply::{self, Manager, Operation};
 use super::catalog::{DEFINITIONS, Resource};
 use super::status::{Cause, Failure};
 
@@ -50,6 +51,7 @@ pub fn establish(resource: &Resource, object: &mut Value, now: &str) -> Result<(
         return Err(Failure::invalid(&resource.subject, &name, causes));
     }
     complete_names(object);
+    let before = object.clone();
     let condition = |kind: &str, reason: &str, message: &str| {
         json!({
             "type": kind, "status": "True", "reason": reason,
@@ -64,12 +66,15 @@ pub fn establish(resource: &Resource, object: &mut Value, now: &str) -> Result<(
         "acceptedNames": object["spec"]["names"],
         "storedVersions": stored,
     });
-    let finalizers = super::object::meta_mut(object)
-        .entry("finalizers")
-        .or_insert_with(|| json!([]));
-    if let Value::Array(list) = finalizers {
-        list.push(CLEANUP.into());
-    }
+    let manager = Manager {
+        name: "kube-apiserver",
+        operation: Operation::Update,
+        api_version: &resource.api_version(),
+        subresource: Some("status"),
+        time: now,
+        reset_fields: &["spec"],
+    };
+    apply::track_update(&resource.schema, Some(&before), object, &manager);
     Ok(())
 }
 

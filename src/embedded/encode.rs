@@ -9,11 +9,17 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::catalog::Resource;
+use super::convert;
 use super::sqlite::{Revision, Row};
 use super::status::Failure;
 
 /// Puts the bytes of a whole object together.
 pub fn bytes(resource: &Resource, row: &Row) -> Vec<u8> {
+    if convert::differs(&resource.api_version(), &resource.subject.kind)
+        && let Ok(object) = value(resource, row)
+    {
+        return to_bytes(&object);
+    }
     let mut out = Vec::with_capacity(row.meta.len() + row.rest.len() + 128);
     out.extend_from_slice(b"{\"apiVersion\":\"");
     out.extend_from_slice(resource.api_version().as_bytes());
@@ -72,6 +78,7 @@ pub fn value(resource: &Resource, row: &Row) -> Result<Value, Failure> {
     };
     let mut meta: Map<String, Value> = serde_json::from_slice(&row.meta).map_err(broken)?;
     meta.insert("resourceVersion".into(), row.revision.to_string().into());
+    convert::from_stored(&resource.api_version(), &resource.subject.kind, &mut object);
     object.insert("apiVersion".into(), resource.api_version().into());
     object.insert("kind".into(), resource.subject.kind.as_str().into());
     object.insert("metadata".into(), meta.into());
@@ -82,8 +89,16 @@ pub fn value(resource: &Resource, row: &Row) -> Result<Value, Failure> {
 pub fn split(object: &Value) -> (Vec<u8>, Vec<u8>) {
     let mut meta = object["metadata"].as_object().cloned().unwrap_or_default();
     meta.remove("resourceVersion");
-    let rest: BTreeMap<&String, &Value> = object
-        .as_object()
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let converted = convert::differs(api_version, kind).then(|| {
+        let mut object = object.as_object().cloned().unwrap_or_default();
+        convert::to_stored(api_version, kind, &mut object);
+        object
+    });
+    let rest: BTreeMap<&String, &Value> = converted
+        .as_ref()
+        .or(object.as_object())
         .into_iter()
         .flatten()
         .filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata"))

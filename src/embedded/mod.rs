@@ -9,6 +9,7 @@ pub mod apply;
 pub mod builtin;
 pub mod catalog;
 mod collector;
+mod convert;
 mod definitions;
 mod delete;
 mod discovery;

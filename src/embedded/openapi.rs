@@ -4,13 +4,14 @@
 
 use std::collections::BTreeSet;
 
+use http::{HeaderMap, header};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::builtin;
 use super::catalog::{Catalog, Resource, api_version};
 use super::encode;
-use super::service::Answer;
+use super::service::{Answer, Content};
 use super::status::Failure;
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -41,6 +42,34 @@ pub(super) fn document(catalog: &Catalog, group: &str, version: &str) -> Result<
         Some(_) => Ok(Answer::json(200, spec(catalog, group, version))),
         None => Err(Failure::no_such_resource()),
     }
+}
+
+/// `/openapi/v2`: a document without definitions.
+///
+/// kubectl asks for it before it sends a `kind: List` and then checks what the document defines;
+/// with nothing in it, the checks are the server's alone.
+pub(super) fn old_document(headers: &HeaderMap) -> Answer {
+    const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    let accept = headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok());
+    if accept.is_some_and(|accept| accept.contains("proto-openapi")) {
+        return Answer {
+            code: 200,
+            // No bytes are a whole message of protobuf: one without fields.
+            content: Content::Other(PROTOBUF, Vec::new()),
+            warnings: Vec::new(),
+        };
+    }
+    Answer::json(
+        200,
+        json!({
+            "swagger": "2.0",
+            "info": {"title": "bowline", "version": env!("CARGO_PKG_VERSION")},
+            "paths": {},
+            "definitions": {},
+        }),
+    )
 }
 
 fn path(group: &str, version: &str) -> String {

@@ -45,7 +45,9 @@ impl Shared {
             let replicas = after["spec"]["replicas"].as_i64().unwrap_or_default();
             let mut object = old.clone();
             set(&mut object, &places.replicas, replicas.into());
-            let draft = object::update(resource, old, object, Part::Scale, &call.writer, false);
+            // A number that nobody owns stays so: its Scale has no managed fields to begin with.
+            let untracked = !is_owned(old, &places.replicas);
+            let draft = object::update(resource, old, object, Part::Scale, &call.writer, untracked);
             if replicas < 0 {
                 return Err(below_zero(
                     resource,
@@ -60,6 +62,17 @@ impl Shared {
         let (object, warnings) = self.changed(resource, call, true, change).await?;
         Ok(Answer::json(200, view(resource, &object)).warning(warnings))
     }
+}
+
+/// Tells whether a field manager owns the number.
+fn is_owned(object: &Value, path: &str) -> bool {
+    let names = path.split('.').filter(|part| !part.is_empty());
+    let path: String = names.map(|name| format!("/f:{name}")).collect();
+    let entries = object["metadata"]["managedFields"].as_array();
+    entries
+        .into_iter()
+        .flatten()
+        .any(|entry| entry["fieldsV1"].pointer(&path).is_some())
 }
 
 /// A real server names the number twice: as the schema sees it and as the scale does.
@@ -86,7 +99,7 @@ fn below_zero(
         .as_array()
         .into_iter()
         .flatten()
-        .filter(|cause| cause["field"] != "<nil>")
+        .filter(|cause| cause["field"] != "<nil>" && resource.custom.is_some())
         .map(|cause| Cause {
             reason: text(&cause["reason"]),
             message: text(&cause["message"]),

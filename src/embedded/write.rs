@@ -278,6 +278,11 @@ impl Shared {
                 return Err(other_kind(resource, &name, &new["kind"]));
             }
             object::identify(resource, &call.target, &mut new)?;
+            if resource.schema.is_built_in()
+                && let Some(wrong) = resource.schema.type_errors(&new).first()
+            {
+                return Err(misshapen(&new, &wrong.message));
+            }
             object::update(resource, old, new, part, &call.writer, false)
         };
         self.change(resource, call, true, change).await
@@ -636,6 +641,21 @@ fn part(call: &Call) -> Result<Part, Failure> {
         Some("finalize") => Ok(Part::Finalize),
         Some(_) => Err(Failure::method_not_allowed()),
     }
+}
+
+/// A patch that made something else than an object of the kind.
+fn misshapen(object: &Value, why: &str) -> Failure {
+    let nothing = Subject {
+        group: String::new(),
+        plural: String::new(),
+        kind: String::new(),
+    };
+    let cause = Cause {
+        reason: "FieldValueInvalid".into(),
+        message: format!("Invalid value: {:?}: {why}", object.to_string()),
+        field: "patch".into(),
+    };
+    Failure::invalid(&nothing, "", vec![cause])
 }
 
 fn other_kind(resource: &Resource, name: &str, kind: &Value) -> Failure {
