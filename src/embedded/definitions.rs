@@ -51,6 +51,12 @@ pub fn establish(resource: &Resource, object: &mut Value, now: &str) -> Result<(
         return Err(Failure::invalid(&resource.subject, &name, causes));
     }
     complete_names(object);
+    // What the creation itself put there belongs to no field manager.
+    object["status"] = json!({
+        "acceptedNames": {"kind": "", "plural": ""},
+        "conditions": [],
+        "storedVersions": stored,
+    });
     let before = object.clone();
     let condition = |kind: &str, reason: &str, message: &str| {
         json!({

@@ -36,6 +36,13 @@ pub fn item_bytes(resource: &Resource, row: &Row) -> Vec<u8> {
     if resource.custom.is_some() {
         return bytes(resource, row);
     }
+    if convert::differs(&resource.api_version(), &resource.subject.kind)
+        && let Ok(Value::Object(mut object)) = value(resource, row)
+    {
+        object.remove("apiVersion");
+        object.remove("kind");
+        return to_bytes(&object);
+    }
     let mut out = Vec::with_capacity(row.meta.len() + row.rest.len() + 64);
     out.extend_from_slice(b"{\"metadata\":");
     metadata(row, &mut out);

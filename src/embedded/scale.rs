@@ -57,11 +57,29 @@ impl Shared {
                     draft.err(),
                 ));
             }
-            draft
+            draft.map(|mut draft| {
+                forget_time(&mut draft.object);
+                draft
+            })
         };
         let (object, warnings) = self.changed(resource, call, true, change).await?;
         Ok(Answer::json(200, view(resource, &object)).warning(warnings))
     }
+}
+
+/// A real server keeps no time with the ownership of a scale, and what has none comes first.
+fn forget_time(object: &mut Value) {
+    let Some(entries) = object["metadata"]["managedFields"].as_array_mut() else {
+        return;
+    };
+    for entry in entries.iter_mut() {
+        if entry["subresource"] == "scale"
+            && let Some(entry) = entry.as_object_mut()
+        {
+            entry.remove("time");
+        }
+    }
+    entries.sort_by_key(|entry| entry["operation"] != "Apply" && entry.get("time").is_some());
 }
 
 /// Tells whether a field manager owns the number.

@@ -152,3 +152,9 @@ pub fn without_selector(text: &str) -> String {
         .collect::<Vec<_>>()
         .join(" ")
 }
+
+/// Leaves out what the client's own machinery logs.
+pub fn without_complaints(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.contains("reflector.go"));
+    lines.collect::<Vec<_>>().join("\n")
+}

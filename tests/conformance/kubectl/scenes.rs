@@ -3,8 +3,8 @@
 use super::{
     Row, Scene,
     normal::{
-        without_absent_groups, without_build, without_descriptions, without_object,
-        without_selector, without_uid,
+        without_absent_groups, without_build, without_complaints, without_descriptions,
+        without_object, without_selector, without_uid,
     },
     run, watch,
 };
@@ -574,7 +574,10 @@ fn deleted() -> Vec<Row> {
         run(
             "kubectl get cm settings -o jsonpath='{.metadata.finalizers} {.metadata.deletionTimestamp} {.metadata.deletionGracePeriodSeconds}'",
         ),
-        run("kubectl delete cm settings --timeout=1s"),
+        run("kubectl delete cm settings --timeout=1s").apart(
+            "over HTTP/1.1 the client complains that its own deadline cut a watch short",
+            without_complaints,
+        ),
         run(
             "kubectl patch cm settings --type=merge -p '{\"metadata\":{\"finalizers\":[\"kubectl.example/wait\",\"kubectl.example/more\"]}}'",
         ),
@@ -615,7 +618,7 @@ fn deleted() -> Vec<Row> {
         run("kubectl get namespace short-lived"),
         run("kubectl create cm inside -n short-lived"),
         run(
-            "kubectl create cm raw && kubectl delete --raw /api/v1/namespaces/deleted/configmaps/raw | tr -d '{}' | tr , '\\n' | sort",
+            "kubectl create cm raw && kubectl delete --raw /api/v1/namespaces/deleted/configmaps/raw | tr -d '{}' | sed s/.details.:// | tr , '\\n' | sort",
         ),
         run("kubectl delete cm nothing --now"),
         run("kubectl delete pin,cm --all"),
