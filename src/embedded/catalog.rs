@@ -1,12 +1,13 @@
 //! What the server serves: the built-in resources and those that definitions add.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde_json::Value;
 
 use super::admission::{CrdRules, Policies};
 use super::builtin;
+use super::convert::Shape;
 use super::schema::Schema;
 use super::sqlite::{Key, Revision};
 use super::status::Subject;
@@ -41,6 +42,8 @@ pub struct Resource {
     pub subresources: Vec<Subresource>,
     /// Where its objects are stored, whatever the version.
     pub storage: Arc<str>,
+    /// The shape that it is served in.
+    pub shape: Shape,
     /// Its type.
     pub schema: Arc<Schema>,
     /// What a definition says beyond that; absent for built-in kinds.
@@ -61,10 +64,9 @@ pub struct Subresource {
 /// What a definition says beyond the type.
 #[derive(Debug)]
 pub struct Custom {
-    /// The rules in its schema.
-    pub rules: CrdRules,
     /// The schema as it was written, for OpenAPI documents.
     pub openapi: Value,
+    rules: OnceLock<CrdRules>,
     /// Columns for Table answers.
     pub columns: Vec<Value>,
     /// Fields that a selector may name beside metadata.
@@ -73,6 +75,16 @@ pub struct Custom {
     pub scale: Option<Scale>,
     /// The version that objects are stored in.
     pub storage_version: bool,
+    /// The revision of the definition: objects stored before may lack its defaults.
+    pub since: Revision,
+}
+
+impl Custom {
+    /// The rules in its schema, compiled when they are first needed.
+    pub fn rules(&self) -> &CrdRules {
+        self.rules
+            .get_or_init(|| CrdRules::compile(&self.openapi).0)
+    }
 }
 
 /// Where a scalable custom object keeps its numbers.
@@ -150,25 +162,31 @@ pub struct Catalog {
     resources: BTreeMap<(String, String, String), Arc<Resource>>,
     /// Versions of each group, preferred first; built-in groups first.
     groups: Vec<(String, Vec<String>)>,
-    /// The admission policies in force.
-    pub policies: Policies,
-    /// Things that could not be understood, for the answer to those who wrote them.
-    pub warnings: HashMap<String, Vec<String>>,
+    rules: Arc<Rules>,
     /// The newest definition, policy or binding that went into it.
     pub revision: Revision,
 }
 
+/// The admission policies in force, compiled when they are first needed.
+struct Rules {
+    policies: Vec<Value>,
+    bindings: Vec<Value>,
+    compiled: OnceLock<Policies>,
+}
+
 impl Catalog {
-    /// Builds it from the stored definitions, policies and bindings.
+    /// Builds it from the stored definitions, policies and bindings; what did not change since
+    /// an earlier one is taken over from there.
     pub fn build(
+        earlier: Option<&Catalog>,
         definitions: &[Value],
-        policies: &[Value],
-        bindings: &[Value],
+        policies: Vec<Value>,
+        bindings: Vec<Value>,
         revision: Revision,
     ) -> Catalog {
         let mut resources = BTreeMap::new();
         let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-        let mut offer = |resource: Resource| {
+        let mut offer = |resource: Arc<Resource>| {
             let (group, version) = (resource.subject.group.clone(), resource.version.clone());
             match groups.iter_mut().find(|(name, _)| *name == group) {
                 Some((_, versions)) if versions.contains(&version) => {}
@@ -176,16 +194,16 @@ impl Catalog {
                 None => groups.push((group.clone(), vec![version.clone()])),
             }
             let key = (group, version, resource.subject.plural.clone());
-            resources.insert(key, Arc::new(resource));
+            resources.insert(key, resource);
         };
-        built_in().into_iter().for_each(&mut offer);
-        let mut warnings = HashMap::new();
+        BUILT_IN.iter().cloned().for_each(&mut offer);
         for definition in definitions {
-            let (found, trouble) = custom(definition);
-            found.into_iter().for_each(&mut offer);
-            if !trouble.is_empty() {
-                let name = definition["metadata"]["name"].as_str().unwrap_or_default();
-                warnings.insert(name.to_owned(), trouble);
+            match earlier.map(|earlier| earlier.unchanged(definition)) {
+                Some(known) if !known.is_empty() => known.into_iter().for_each(&mut offer),
+                _ => custom(definition)
+                    .into_iter()
+                    .map(Arc::new)
+                    .for_each(&mut offer),
             }
         }
         for (_, versions) in &mut groups {
@@ -200,17 +218,44 @@ impl Catalog {
                 (true, best.map(std::cmp::Reverse), group.clone())
             }
         });
-        let (policies, trouble) = Policies::compile(policies, bindings);
-        if !trouble.is_empty() {
-            warnings.insert(String::new(), trouble);
-        }
+        let rules = earlier
+            .filter(|earlier| {
+                earlier.rules.policies == policies && earlier.rules.bindings == bindings
+            })
+            .map(|earlier| earlier.rules.clone());
         Catalog {
             resources,
             groups,
-            policies,
-            warnings,
+            rules: rules.unwrap_or_else(|| {
+                Arc::new(Rules {
+                    policies,
+                    bindings,
+                    compiled: OnceLock::new(),
+                })
+            }),
             revision,
         }
+    }
+
+    /// The admission policies in force.
+    pub fn policies(&self) -> &Policies {
+        let rules = &self.rules;
+        rules
+            .compiled
+            .get_or_init(|| Policies::compile(&rules.policies, &rules.bindings).0)
+    }
+
+    /// The resources of a definition that is still as it was.
+    fn unchanged(&self, definition: &Value) -> Vec<Arc<Resource>> {
+        let since = revision_of(definition);
+        let spec = &definition["spec"];
+        let same = |resource: &&Arc<Resource>| {
+            let custom = resource.custom.as_ref();
+            resource.subject.plural == spec["names"]["plural"]
+                && resource.subject.group == spec["group"]
+                && custom.is_some_and(|custom| custom.since == since)
+        };
+        self.resources.values().filter(same).cloned().collect()
     }
 
     /// Finds a resource by its path.
@@ -270,6 +315,15 @@ fn version_rank(version: &str) -> (u8, u64, u64) {
     }
 }
 
+/// The built-in resources are the same in every catalog.
+static BUILT_IN: LazyLock<Vec<Arc<Resource>>> =
+    LazyLock::new(|| built_in().into_iter().map(Arc::new).collect());
+
+fn revision_of(definition: &Value) -> Revision {
+    let text = definition["metadata"]["resourceVersion"].as_str();
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
 fn built_in() -> Vec<Resource> {
     builtin::resources()
         .iter()
@@ -296,7 +350,8 @@ fn built_in() -> Vec<Resource> {
                         verbs: part.verbs.clone(),
                     })
                     .collect(),
-                storage: super::convert::storage(&entry.group, &entry.plural).into(),
+                storage: Shape::storage(&entry.group, &entry.plural).into(),
+                shape: Shape::of(&entry.group, &entry.version, &entry.plural),
                 schema,
                 custom: None,
             })
@@ -304,8 +359,8 @@ fn built_in() -> Vec<Resource> {
         .collect()
 }
 
-/// Reads a definition; what cannot be understood is told, never fatal.
-pub fn custom(definition: &Value) -> (Vec<Resource>, Vec<String>) {
+/// Reads a definition; a schema that cannot be understood leaves its objects unchecked.
+fn custom(definition: &Value) -> Vec<Resource> {
     let spec = &definition["spec"];
     let names = &spec["names"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -324,24 +379,12 @@ pub fn custom(definition: &Value) -> (Vec<Resource>, Vec<String>) {
         text(&names["kind"]),
     );
     let mut found = Vec::new();
-    let mut warnings = Vec::new();
     for version in spec["versions"].as_array().into_iter().flatten() {
         if version["served"] != true {
             continue;
         }
         let openapi = version["schema"]["openAPIV3Schema"].clone();
-        let schema = match Schema::from_openapi(&openapi) {
-            Ok(schema) => schema,
-            Err(cause) => {
-                warnings.push(format!(
-                    "{plural}.{group} {}: {cause}",
-                    text(&version["name"])
-                ));
-                Schema::open()
-            }
-        };
-        let (rules, trouble) = CrdRules::compile(&openapi);
-        warnings.extend(trouble);
+        let schema = Schema::from_openapi(&openapi).unwrap_or_else(|_| Schema::open());
         let parts = &version["subresources"];
         let mut subresources = Vec::new();
         let version_name = text(&version["name"]);
@@ -393,10 +436,11 @@ pub fn custom(definition: &Value) -> (Vec<Resource>, Vec<String>) {
             ]),
             subresources,
             storage: format!("{group}/{plural}").into(),
+            shape: Shape::Stored,
             schema: Arc::new(schema),
             custom: Some(Custom {
-                rules,
                 openapi,
+                rules: OnceLock::new(),
                 columns: version["additionalPrinterColumns"]
                     .as_array()
                     .cloned()
@@ -409,8 +453,9 @@ pub fn custom(definition: &Value) -> (Vec<Resource>, Vec<String>) {
                     .collect(),
                 scale,
                 storage_version: version["storage"] == true,
+                since: revision_of(definition),
             }),
         });
     }
-    (found, warnings)
+    found
 }

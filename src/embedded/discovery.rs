@@ -202,9 +202,14 @@ fn aggregate(catalog: &Catalog, form: &str, wanted: impl Fn(&str) -> bool) -> An
 fn aggregated_entry(resource: &Resource) -> Value {
     let kind = |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
     let subject = &resource.subject;
+    // A built-in kind leaves out what its place says already.
+    let (group, version) = match resource.custom {
+        Some(_) => (subject.group.as_str(), resource.version.as_str()),
+        None => ("", ""),
+    };
     let mut entry = json!({
         "resource": subject.plural,
-        "responseKind": kind(&subject.group, &resource.version, &subject.kind),
+        "responseKind": kind(group, version, &subject.kind),
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": resource.singular,
         "verbs": resource.verbs,

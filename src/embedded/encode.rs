@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::catalog::Resource;
-use super::convert;
+use super::convert::{self, Shape};
 use super::sqlite::{Revision, Row};
 use super::status::Failure;
 
 /// Puts the bytes of a whole object together.
 pub fn bytes(resource: &Resource, row: &Row) -> Vec<u8> {
-    if convert::differs(&resource.api_version(), &resource.subject.kind)
+    if convert::needs_parsing(resource, row.revision)
         && let Ok(object) = value(resource, row)
     {
         return to_bytes(&object);
@@ -33,15 +33,8 @@ pub fn bytes(resource: &Resource, row: &Row) -> Vec<u8> {
 
 /// Puts the bytes of an item of a list together; a list of a built-in kind says its kind once.
 pub fn item_bytes(resource: &Resource, row: &Row) -> Vec<u8> {
-    if resource.custom.is_some() {
+    if resource.custom.is_some() || convert::needs_parsing(resource, row.revision) {
         return bytes(resource, row);
-    }
-    if convert::differs(&resource.api_version(), &resource.subject.kind)
-        && let Ok(Value::Object(mut object)) = value(resource, row)
-    {
-        object.remove("apiVersion");
-        object.remove("kind");
-        return to_bytes(&object);
     }
     let mut out = Vec::with_capacity(row.meta.len() + row.rest.len() + 64);
     out.extend_from_slice(b"{\"metadata\":");
@@ -85,27 +78,29 @@ pub fn value(resource: &Resource, row: &Row) -> Result<Value, Failure> {
     };
     let mut meta: Map<String, Value> = serde_json::from_slice(&row.meta).map_err(broken)?;
     meta.insert("resourceVersion".into(), row.revision.to_string().into());
-    convert::from_stored(&resource.api_version(), &resource.subject.kind, &mut object);
     object.insert("apiVersion".into(), resource.api_version().into());
     object.insert("kind".into(), resource.subject.kind.as_str().into());
     object.insert("metadata".into(), meta.into());
-    Ok(object.into())
+    let mut object = object.into();
+    convert::refresh(resource, row.revision, &mut object);
+    Ok(object)
 }
 
 /// Takes an object apart for the store.
-pub fn split(object: &Value) -> (Vec<u8>, Vec<u8>) {
+pub fn split(resource: &Resource, object: &Value) -> (Vec<u8>, Vec<u8>) {
+    if resource.shape != Shape::Stored {
+        let mut stored = object.clone();
+        resource.shape.store(&mut stored);
+        return apart(&stored);
+    }
+    apart(object)
+}
+
+fn apart(object: &Value) -> (Vec<u8>, Vec<u8>) {
     let mut meta = object["metadata"].as_object().cloned().unwrap_or_default();
     meta.remove("resourceVersion");
-    let text = |field: &str| object[field].as_str().unwrap_or_default();
-    let (api_version, kind) = (text("apiVersion"), text("kind"));
-    let converted = convert::differs(api_version, kind).then(|| {
-        let mut object = object.as_object().cloned().unwrap_or_default();
-        convert::to_stored(api_version, kind, &mut object);
-        object
-    });
-    let rest: BTreeMap<&String, &Value> = converted
-        .as_ref()
-        .or(object.as_object())
+    let rest: BTreeMap<&String, &Value> = object
+        .as_object()
         .into_iter()
         .flatten()
         .filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata"))

@@ -63,6 +63,8 @@ pub struct User {
 struct Shared {
     store: Store,
     catalog: RwLock<Arc<Catalog>>,
+    /// Held by whoever builds the catalog, so that many who need it wait for one.
+    building: tokio::sync::Mutex<()>,
     /// Woken when a deletion left work.
     work: Arc<tokio::sync::Notify>,
 }
@@ -75,7 +77,14 @@ impl Embedded {
         let store = opened.unwrap_or_else(|_| Err(OpenError::Foreign(path.to_owned())))?;
         let shared = Arc::new(Shared {
             store,
-            catalog: RwLock::new(Arc::new(Catalog::build(&[], &[], &[], 0))),
+            catalog: RwLock::new(Arc::new(Catalog::build(
+                None,
+                &[],
+                Vec::new(),
+                Vec::new(),
+                0,
+            ))),
+            building: tokio::sync::Mutex::new(()),
             work: Arc::new(tokio::sync::Notify::new()),
         });
         let embedded = Embedded {
@@ -124,20 +133,31 @@ impl Embedded {
 impl Shared {
     /// What is served now; read again when a definition or a policy changed.
     async fn catalog(&self) -> Result<Arc<Catalog>, Failure> {
-        let known = self
-            .catalog
-            .read()
-            .unwrap_or_else(|e| e.into_inner())
-            .clone();
         let newest = [DEFINITIONS, POLICIES, BINDINGS]
             .into_iter()
             .map(|resource| self.store.touched(resource))
             .max()
             .unwrap_or_default();
-        match newest > known.revision {
-            true => self.refresh().await,
-            false => Ok(known),
+        self.catalog_since(newest).await
+    }
+
+    /// What is served as of a revision or later.
+    async fn catalog_since(&self, revision: sqlite::Revision) -> Result<Arc<Catalog>, Failure> {
+        let known = self.known();
+        if known.revision >= revision {
+            return Ok(known);
         }
+        let _building = self.building.lock().await;
+        let known = self.known();
+        match known.revision >= revision {
+            true => Ok(known),
+            false => self.refresh().await,
+        }
+    }
+
+    fn known(&self) -> Arc<Catalog> {
+        let known = self.catalog.read().unwrap_or_else(|e| e.into_inner());
+        known.clone()
     }
 
     /// Builds the catalog from the store.
@@ -147,8 +167,15 @@ impl Shared {
         let definitions = self.all(DEFINITIONS).await?;
         let policies = self.all(POLICIES).await?;
         let bindings = self.all(BINDINGS).await?;
+        let earlier = self.known();
         let built = tokio::task::spawn_blocking(move || {
-            Arc::new(Catalog::build(&definitions, &policies, &bindings, revision))
+            Arc::new(Catalog::build(
+                Some(&earlier),
+                &definitions,
+                policies,
+                bindings,
+                revision,
+            ))
         })
         .await
         .map_err(Failure::internal)?;
@@ -183,6 +210,7 @@ impl Shared {
                     serde_json::from_slice(&row.rest).map_err(Failure::internal)?;
                 object["metadata"] =
                     serde_json::from_slice(&row.meta).map_err(Failure::internal)?;
+                encode::stamp(&mut object, row.revision);
                 found.push(object);
             }
             match page.rows.last() {

@@ -46,15 +46,18 @@ impl Form {
                     None => Ok(()),
                 },
             },
-            Form::Subdomain if name.len() > 253 => Err("must be no more than 253 bytes".into()),
+            Form::Subdomain if name.len() > 253 => {
+                Err("must be no more than 253 characters".into())
+            }
             Form::Label | Form::Service if name.len() > 63 => {
-                Err("must be no more than 63 bytes".into())
+                Err("must be no more than 63 characters".into())
             }
             Form::Subdomain => match name.split('.').all(|part| dns_label(part, false)) {
                 true => Ok(()),
                 false => Err(SUBDOMAIN.into()),
             },
             Form::Label if dns_label(name, false) => Ok(()),
+            Form::Label if name.contains('.') => Err("must not contain dots".into()),
             Form::Label => Err(LABEL.into()),
             Form::Service if dns_label(name, true) => Ok(()),
             Form::Service => Err(SERVICE.into()),
@@ -109,6 +112,18 @@ pub fn qualified_name(key: &str) -> Result<(), String> {
         name if name.len() > 63 => Err("name part must be no more than 63 bytes".into()),
         name if !name_part(name) => Err(QUALIFIED.into()),
         _ => Ok(()),
+    }
+}
+
+/// Says why a key of a ConfigMap or Secret is refused.
+pub fn config_key(key: &str) -> Result<(), String> {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+    match key {
+        "." | ".." => Err(format!("must not be '{key}'")),
+        key if key.len() > 253 => Err("must be no more than 253 characters".into()),
+        key if key.starts_with("..") => Err("must not start with '..'".into()),
+        key if !key.is_empty() && key.bytes().all(fits) => Ok(()),
+        _ => Err("a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')".into()),
     }
 }
 

@@ -6,10 +6,10 @@
 use serde_json::{Map, Value, json};
 
 use super::apply::{self, Manager, Operation};
-use super::catalog::Resource;
+use super::catalog::{Custom, Resource};
 use super::names::{self, Form};
 use super::route::{FieldValidation, Target};
-use super::schema::FieldError;
+use super::schema::{FieldError, Reason};
 use super::status::{Cause, Failure};
 
 /// Who writes, when, and how strictly.
@@ -87,6 +87,12 @@ pub fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
 
 /// Checks that an object is what its path says, and fills in what the path knows.
 pub fn identify(resource: &Resource, target: &Target, object: &mut Value) -> Result<(), Failure> {
+    if !object.is_object() {
+        // A patch may make anything of an object.
+        return Err(Failure::bad_request(
+            "json: cannot unmarshal the object into a struct with apiVersion and kind",
+        ));
+    }
     let expected = resource.api_version();
     let kind = object["kind"].as_str().unwrap_or_default().to_owned();
     let version = object["apiVersion"].as_str().unwrap_or_default().to_owned();
@@ -306,15 +312,18 @@ fn causes_of_immutable(old: &Value, object: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
+/// How the refusal of an object that cannot be read begins.
+pub fn cannot_be_handled(resource: &Resource) -> String {
+    let kind = &resource.subject.kind;
+    format!(
+        "{kind} in version {:?} cannot be handled as a {kind}: ",
+        resource.version
+    )
+}
+
 /// Drops what the schema does not know, and says what it dropped as strictly as was asked.
 fn shape(resource: &Resource, object: &mut Value, writer: &Writer) -> Result<Vec<String>, Failure> {
-    let refuse = |why: &str| {
-        Failure::bad_request(format!(
-            "{kind} in version {:?} cannot be handled as a {kind}: {why}",
-            resource.version,
-            kind = resource.subject.kind,
-        ))
-    };
+    let refuse = |why: &str| Failure::bad_request(format!("{}{why}", cannot_be_handled(resource)));
     if resource.schema.is_built_in()
         && let Some(first) = resource.schema.type_errors(object).first()
     {
@@ -348,25 +357,31 @@ fn broken(
         Some(old) => resource.schema.validate_update(object, old),
         None => resource.schema.validate(object),
     };
+    let blocked = errors.iter().any(|error| {
+        matches!(
+            error.reason,
+            Reason::FieldValueNotSupported
+                | Reason::FieldValueRequired
+                | Reason::FieldValueTooLong
+                | Reason::FieldValueTooMany
+                | Reason::FieldValueTypeInvalid
+        )
+    });
     let mut causes: Vec<Cause> = errors.into_iter().map(cause).collect();
+    causes.extend(
+        resource
+            .custom
+            .as_ref()
+            .and_then(|custom| countless(custom, object)),
+    );
     let Some(custom) = resource
         .custom
         .as_ref()
-        .filter(|custom| !custom.rules.is_empty())
+        .filter(|custom| !custom.rules().is_empty())
     else {
         return causes;
     };
-    let blocking = |cause: &Cause| {
-        matches!(
-            cause.reason.as_str(),
-            "FieldValueNotSupported"
-                | "FieldValueRequired"
-                | "FieldValueTooLong"
-                | "FieldValueTooMany"
-                | "FieldValueTypeInvalid"
-        )
-    };
-    if causes.iter().any(blocking) {
+    if blocked {
         causes.push(Cause {
             reason: "FieldValueInvalid".into(),
             message: "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation".into(),
@@ -374,7 +389,7 @@ fn broken(
         });
         return causes;
     }
-    let found = custom.rules.findings(object, old);
+    let found = custom.rules().findings(object, old);
     // What was wrong before and was not touched is said, not refused.
     warnings.extend(found.warnings.iter().map(ToString::to_string));
     causes.extend(found.violations.iter().map(|violation| Cause {
@@ -383,6 +398,44 @@ fn broken(
         field: violation.field().to_owned(),
     }));
     causes
+}
+
+/// The number that a scalable kind keeps has to be one, whatever its schema says.
+fn countless(custom: &Custom, object: &Value) -> Option<Cause> {
+    let path = &custom.scale.as_ref()?.replicas;
+    let value = super::scale::at(object, path);
+    let message = match value {
+        Value::Null => return None,
+        Value::Number(number) => match number.as_i64()? {
+            number if number < 0 => {
+                format!("Invalid value: {number}: should be a non-negative integer")
+            }
+            _ => return None,
+        },
+        other => format!(
+            "Invalid value: 0: {path} accessor error: {} is of the type {}, expected int64",
+            other
+                .as_str()
+                .map_or_else(|| other.to_string(), str::to_owned),
+            type_name(other)
+        ),
+    };
+    Some(Cause {
+        reason: "FieldValueInvalid".into(),
+        message,
+        field: path.clone(),
+    })
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Bool(_) => "bool",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+        Value::Number(_) => "float64",
+        Value::Null => "<nil>",
+    }
 }
 
 fn cause(error: FieldError) -> Cause {
@@ -549,6 +602,34 @@ fn own_rules(resource: &Resource, object: &Value) -> Vec<Cause> {
             field: "spec.replicas".into(),
         });
     }
+    let core = resource.subject.group.is_empty();
+    let plural = resource.subject.plural.as_str();
+    let spec = &object["spec"];
+    if core
+        && plural == "services"
+        && spec["type"] != "ExternalName"
+        && spec["clusterIP"] != "None"
+        && spec["ports"].as_array().is_none_or(Vec::is_empty)
+    {
+        causes.push(Cause {
+            reason: "FieldValueRequired".into(),
+            message: "Required value".into(),
+            field: "spec.ports".into(),
+        });
+    }
+    if core && matches!(plural, "configmaps" | "secrets") {
+        for part in ["data", "binaryData"] {
+            for key in object[part].as_object().into_iter().flat_map(Map::keys) {
+                if let Err(why) = names::config_key(key) {
+                    causes.push(Cause {
+                        reason: "FieldValueInvalid".into(),
+                        message: format!("Invalid value: {key:?}: {why}"),
+                        field: format!("{part}[{key}]"),
+                    });
+                }
+            }
+        }
+    }
     if workload {
         let selector = super::select::Labels::from_json(&object["spec"]["selector"]);
         let labels = &object["spec"]["template"]["metadata"];
@@ -588,6 +669,29 @@ fn unchangeable(resource: &Resource, old: &Value, object: &Value) -> Vec<Cause> 
             resource.subject.plural.as_str(),
             "deployments" | "replicasets" | "statefulsets" | "daemonsets"
         );
+    let secret = resource.subject.group.is_empty() && resource.subject.plural == "secrets";
+    if secret && old["type"] != object["type"] {
+        causes.push(Cause {
+            reason: "FieldValueInvalid".into(),
+            message: format!("Invalid value: {}: field is immutable", object["type"]),
+            field: "type".into(),
+        });
+    }
+    let binding = matches!(
+        resource.subject.plural.as_str(),
+        "rolebindings" | "clusterrolebindings"
+    );
+    if binding && old["roleRef"] != object["roleRef"] {
+        let role = &object["roleRef"];
+        causes.push(Cause {
+            reason: "FieldValueInvalid".into(),
+            message: format!(
+                "Invalid value: {{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}: cannot change roleRef",
+                role["apiGroup"], role["kind"], role["name"]
+            ),
+            field: "roleRef".into(),
+        });
+    }
     if workload && old["spec"]["selector"] != object["spec"]["selector"] {
         causes.push(Cause {
             reason: "FieldValueInvalid".into(),
@@ -603,6 +707,9 @@ fn unchangeable(resource: &Resource, old: &Value, object: &Value) -> Vec<Cause> 
 
 /// What a real server writes into new objects of some kinds.
 fn begin_life(resource: &Resource, object: &mut Value) {
+    if resource.subject.group == "batch" && resource.subject.plural == "jobs" {
+        name_pods_of_job(object);
+    }
     if !resource.subject.group.is_empty() {
         return;
     }
@@ -623,6 +730,31 @@ fn begin_life(resource: &Resource, object: &mut Value) {
         "services" => object["status"] = json!({"loadBalancer": {}}),
         _ => {}
     }
+}
+
+/// A job finds its pods by its uid unless somebody chose another way.
+fn name_pods_of_job(object: &mut Value) {
+    if object["spec"]["manualSelector"] == true || object["spec"]["selector"].is_object() {
+        return;
+    }
+    let (uid, name) = (
+        meta(object, "uid").to_owned(),
+        meta(object, "name").to_owned(),
+    );
+    let labels = &mut object["spec"]["template"]["metadata"]["labels"];
+    if !labels.is_object() {
+        *labels = json!({});
+    }
+    for (key, value) in [
+        ("batch.kubernetes.io/controller-uid", &uid),
+        ("batch.kubernetes.io/job-name", &name),
+        ("controller-uid", &uid),
+        ("job-name", &name),
+    ] {
+        labels[key] = value.as_str().into();
+    }
+    object["spec"]["selector"] =
+        json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
 }
 
 /// Leaves out what an empty value says as well.

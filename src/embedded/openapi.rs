@@ -44,11 +44,11 @@ pub(super) fn document(catalog: &Catalog, group: &str, version: &str) -> Result<
     }
 }
 
-/// `/openapi/v2`: a document without definitions.
+/// `/openapi/v2`: the types alone, in the older form.
 ///
-/// kubectl asks for it before it sends a `kind: List` and then checks what the document defines;
-/// with nothing in it, the checks are the server's alone.
-pub(super) fn old_document(headers: &HeaderMap) -> Answer {
+/// In protobuf, which kubectl asks for before it sends a `kind: List`, the document is empty: what
+/// it does not define kubectl leaves to the server to check.
+pub(super) fn v2(catalog: &Catalog, headers: &HeaderMap) -> Answer {
     const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
     let accept = headers
         .get(header::ACCEPT)
@@ -61,15 +61,39 @@ pub(super) fn old_document(headers: &HeaderMap) -> Answer {
             warnings: Vec::new(),
         };
     }
+    let mut definitions = Map::new();
+    for (group, versions) in catalog.groups() {
+        for version in versions {
+            let mut document = spec(catalog, group, version);
+            if let Value::Object(schemas) = document["components"]["schemas"].take() {
+                definitions.extend(schemas);
+            }
+        }
+    }
+    let mut definitions = Value::Object(definitions);
+    point_to_definitions(&mut definitions);
     Answer::json(
         200,
         json!({
             "swagger": "2.0",
             "info": {"title": "bowline", "version": env!("CARGO_PKG_VERSION")},
             "paths": {},
-            "definitions": {},
+            "definitions": definitions,
         }),
     )
+}
+
+fn point_to_definitions(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            if let Some(Value::String(reference)) = map.get_mut("$ref") {
+                *reference = reference.replace(SCHEMAS, "#/definitions/");
+            }
+            map.values_mut().for_each(point_to_definitions);
+        }
+        Value::Array(items) => items.iter_mut().for_each(point_to_definitions),
+        _ => {}
+    }
 }
 
 fn path(group: &str, version: &str) -> String {

@@ -159,7 +159,7 @@ pub struct Options {
 }
 
 /// Reads a query. Unknown options are ignored, as a real server does.
-pub fn options(query: &str) -> Result<Options, Failure> {
+pub fn options(method: &http::Method, query: &str) -> Result<Options, Failure> {
     let mut found: HashMap<String, String> = HashMap::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -176,12 +176,10 @@ pub fn options(query: &str) -> Result<Options, Failure> {
         "" => false,
         "All" => true,
         other => {
-            return Err(Failure::other(
-                422,
-                "Invalid",
-                format!(
-                    " \"\" is invalid: dryRun: Unsupported value: {other:?}: supported values: \"All\""
-                ),
+            return Err(Failure::unsupported_option(
+                method,
+                "dryRun",
+                &format!("[{other:?}]: supported values: \"All\""),
             ));
         }
     };
@@ -190,12 +188,10 @@ pub fn options(query: &str) -> Result<Options, Failure> {
         "Ignore" => FieldValidation::Ignore,
         "Strict" => FieldValidation::Strict,
         other => {
-            return Err(Failure::other(
-                422,
-                "Invalid",
-                format!(
-                    " \"\" is invalid: fieldValidation: Unsupported value: {other:?}: supported values: \"Ignore\", \"Strict\", \"Warn\""
-                ),
+            return Err(Failure::unsupported_option(
+                method,
+                "fieldValidation",
+                &format!("{other:?}: supported values: \"\", \"Ignore\", \"Strict\", \"Warn\""),
             ));
         }
     };

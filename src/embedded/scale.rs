@@ -45,18 +45,12 @@ impl Shared {
             let replicas = after["spec"]["replicas"].as_i64().unwrap_or_default();
             let mut object = old.clone();
             set(&mut object, &places.replicas, replicas.into());
+            if replicas < 0 && resource.custom.is_none() {
+                return Err(below_zero(resource, meta(old, "name"), replicas));
+            }
             // A number that nobody owns stays so: its Scale has no managed fields to begin with.
             let untracked = !is_owned(old, &places.replicas);
             let draft = object::update(resource, old, object, Part::Scale, &call.writer, untracked);
-            if replicas < 0 {
-                return Err(below_zero(
-                    resource,
-                    meta(old, "name"),
-                    &places,
-                    replicas,
-                    draft.err(),
-                ));
-            }
             draft.map(|mut draft| {
                 forget_time(&mut draft.object);
                 draft
@@ -93,43 +87,13 @@ fn is_owned(object: &Value, path: &str) -> bool {
         .any(|entry| entry["fieldsV1"].pointer(&path).is_some())
 }
 
-/// A real server names the number twice: as the schema sees it and as the scale does.
-fn below_zero(
-    resource: &Resource,
-    name: &str,
-    places: &Scale,
-    replicas: i64,
-    schema: Option<Failure>,
-) -> Failure {
-    let field = match resource.custom.is_some() {
-        true => places.replicas.clone(),
-        false => "spec.replicas".to_owned(),
-    };
-    let why = match resource.custom.is_some() {
-        true => "should be a non-negative integer",
-        false => "must be greater than or equal to 0",
-    };
-    let known = schema
-        .and_then(|failure| failure.details)
-        .unwrap_or_default();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let mut causes: Vec<Cause> = known["causes"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(|cause| cause["field"] != "<nil>" && resource.custom.is_some())
-        .map(|cause| Cause {
-            reason: text(&cause["reason"]),
-            message: text(&cause["message"]),
-            field: text(&cause["field"]),
-        })
-        .collect();
-    causes.push(Cause {
+fn below_zero(resource: &Resource, name: &str, replicas: i64) -> Failure {
+    let cause = Cause {
         reason: "FieldValueInvalid".into(),
-        message: format!("Invalid value: {replicas}: {why}"),
-        field,
-    });
-    Failure::invalid(&resource.subject, name, causes)
+        message: format!("Invalid value: {replicas}: must be greater than or equal to 0"),
+        field: "spec.replicas".into(),
+    };
+    Failure::invalid(&resource.subject, name, vec![cause])
 }
 
 fn places(resource: &Resource) -> Scale {

@@ -11,7 +11,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use serde_json::{Value, json};
 
-use super::catalog::Resource;
+use super::catalog::{DEFINITIONS, Resource};
 use super::object::Writer;
 use super::protobuf::{self, Unreadable};
 use super::route::{self, Options, Route, Target};
@@ -123,7 +123,7 @@ impl Embedded {
     }
 
     async fn answer(&self, parts: &http::request::Parts, body: Bytes) -> Result<Answer, Failure> {
-        let options = route::options(parts.uri.query().unwrap_or_default())?;
+        let options = route::options(&parts.method, parts.uri.query().unwrap_or_default())?;
         let catalog = self.shared.catalog().await?;
         let get = parts.method == Method::GET || parts.method == Method::HEAD;
         match route::route(parts.uri.path()) {
@@ -144,7 +144,7 @@ impl Embedded {
                 content: Content::Text("ok"),
                 warnings: Vec::new(),
             }),
-            Route::OpenApiV2 => Ok(openapi::old_document(&parts.headers)),
+            Route::OpenApiV2 => Ok(openapi::v2(&catalog, &parts.headers)),
             Route::Unknown => Ok(no_such_page()),
         }
     }
@@ -286,10 +286,11 @@ impl Shared {
     async fn resource(&self, target: &Target) -> Result<Option<Arc<Resource>>, Failure> {
         let catalog = self.catalog().await?;
         let found = catalog.find(&target.group, &target.version, &target.plural);
-        if found.is_some() || self.store.newest().await? <= catalog.revision {
+        if found.is_some() {
             return Ok(found.cloned());
         }
-        let catalog = self.refresh().await?;
+        let defined = self.store.newest_of(DEFINITIONS).await?;
+        let catalog = self.catalog_since(defined).await?;
         Ok(catalog
             .find(&target.group, &target.version, &target.plural)
             .cloned())
@@ -347,6 +348,8 @@ fn no_such_page() -> Answer {
     }
 }
 
+const OFFERED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
 /// Chooses the first form in the Accept header that this server has.
 fn negotiate(accept: &str) -> Result<Form, Failure> {
     if accept.trim().is_empty() {
@@ -373,9 +376,11 @@ fn negotiate(accept: &str) -> Result<Form, Failure> {
             _ => {}
         }
     }
-    Err(Failure::not_acceptable(
-        "application/json, application/yaml, application/vnd.kubernetes.protobuf",
-    ))
+    let mut failure = Failure::not_acceptable(OFFERED);
+    if accept.contains("as=") {
+        failure.message = format!("only the following media types are accepted: {OFFERED}");
+    }
+    Err(failure)
 }
 
 fn accepts_yaml(headers: &HeaderMap) -> bool {

@@ -24,6 +24,16 @@ impl Subject {
         }
     }
 
+    /// The options of a request of this method.
+    pub fn options_of(method: &http::Method) -> Subject {
+        Subject::options(match *method {
+            http::Method::PUT => "UpdateOptions",
+            http::Method::PATCH => "PatchOptions",
+            http::Method::DELETE => "DeleteOptions",
+            _ => "CreateOptions",
+        })
+    }
+
     /// `Kind.group`, or `Kind` alone in the core group.
     pub fn qualified_kind(&self) -> String {
         qualified(&self.kind, &self.group)
@@ -240,17 +250,22 @@ impl Failure {
 
     /// 422: the name of a field manager has a limit.
     pub fn manager_too_long(method: &http::Method) -> Self {
-        let kind = match *method {
-            http::Method::PUT => "UpdateOptions",
-            http::Method::PATCH => "PatchOptions",
-            _ => "CreateOptions",
-        };
         let cause = Cause {
             reason: "FieldValueTooLong".into(),
             message: "Too long: may not be more than 128 bytes".into(),
             field: "fieldManager".into(),
         };
-        Failure::invalid(&Subject::options(kind), "", vec![cause])
+        Failure::invalid(&Subject::options_of(method), "", vec![cause])
+    }
+
+    /// 422: an option has a value that nobody knows.
+    pub fn unsupported_option(method: &http::Method, field: &str, why: &str) -> Self {
+        let cause = Cause {
+            reason: "FieldValueNotSupported".into(),
+            message: format!("Unsupported value: {why}"),
+            field: field.into(),
+        };
+        Failure::invalid(&Subject::options_of(method), "", vec![cause])
     }
 
     /// 410: the revision is older than what the store kept.

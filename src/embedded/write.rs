@@ -138,7 +138,7 @@ impl Shared {
 
     async fn store_new(&self, resource: &Resource, object: &Value) -> Result<Revision, Failure> {
         let (namespace, name) = (meta(object, "namespace"), meta(object, "name"));
-        let (bytes, rest) = encode::split(object);
+        let (bytes, rest) = encode::split(resource, object);
         let put = Put {
             key: resource.key(namespace, name),
             expect: Expect::Absent,
@@ -278,12 +278,16 @@ impl Shared {
                 return Err(other_kind(resource, &name, &new["kind"]));
             }
             object::identify(resource, &call.target, &mut new)?;
-            if resource.schema.is_built_in()
-                && let Some(wrong) = resource.schema.type_errors(&new).first()
-            {
-                return Err(misshapen(&new, &wrong.message));
-            }
-            object::update(resource, old, new, part, &call.writer, false)
+            object::update(resource, old, new, part, &call.writer, false).map_err(|failure| {
+                match failure
+                    .message
+                    .strip_prefix(&object::cannot_be_handled(resource))
+                {
+                    // What a patch makes is refused as the patch's fault.
+                    Some(why) => unreadable(&patched(old).unwrap_or_default(), why),
+                    None => failure,
+                }
+            })
         };
         self.change(resource, call, true, change).await
     }
@@ -466,7 +470,7 @@ impl Shared {
         follow_ups: Vec<FollowUp>,
     ) -> Result<Revision, Stored> {
         let revision: Revision = meta(old, "resourceVersion").parse().unwrap_or_default();
-        let (bytes, rest) = encode::split(object);
+        let (bytes, rest) = encode::split(resource, object);
         let (before, after) = (owners(old), owners(object));
         let work = !follow_ups.is_empty();
         let put = Put {
@@ -501,7 +505,7 @@ impl Shared {
         object: &Value,
         revision: Revision,
     ) -> Result<Revision, Stored> {
-        let (bytes, rest) = encode::split(object);
+        let (bytes, rest) = encode::split(resource, object);
         let remove = Remove {
             key: resource.key(meta(object, "namespace"), meta(object, "name")),
             expect: revision,
@@ -528,7 +532,7 @@ impl Shared {
         old: Option<&Value>,
     ) -> Result<Vec<String>, Failure> {
         let catalog: Arc<Catalog> = self.catalog().await?;
-        if catalog.policies.is_empty() {
+        if catalog.policies().is_empty() {
             return Ok(Vec::new());
         }
         let known = object.or(old).unwrap_or(&Value::Null);
@@ -557,7 +561,7 @@ impl Shared {
             dry_run: options.dry_run,
             allowed: &|_| true,
         };
-        let verdict = catalog.policies.check(&request);
+        let verdict = catalog.policies().check(&request);
         match verdict.denial {
             None => Ok(verdict.warnings),
             Some(denial) => Err(denied(&request, &resource.subject, &denial)),
@@ -643,17 +647,16 @@ fn part(call: &Call) -> Result<Part, Failure> {
     }
 }
 
-/// A patch that made something else than an object of the kind.
-fn misshapen(object: &Value, why: &str) -> Failure {
+fn unreadable(patched: &Value, why: &str) -> Failure {
+    let cause = Cause {
+        reason: "FieldValueInvalid".into(),
+        message: format!("Invalid value: {:?}: {why}", patched.to_string()),
+        field: "patch".into(),
+    };
     let nothing = Subject {
         group: String::new(),
         plural: String::new(),
         kind: String::new(),
-    };
-    let cause = Cause {
-        reason: "FieldValueInvalid".into(),
-        message: format!("Invalid value: {:?}: {why}", object.to_string()),
-        field: "patch".into(),
     };
     Failure::invalid(&nothing, "", vec![cause])
 }

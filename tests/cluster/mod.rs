@@ -207,7 +207,7 @@ impl Cluster {
                 .any(|server| server.ended().is_some());
             if ended || Instant::now() > deadline {
                 let logs: Vec<String> = self.servers.iter().map(Server::tail).collect();
-                let why = answer.map_or_else(|error| error.to_string(), |text| text);
+                let why = answer.unwrap_or_else(|error| error.to_string());
                 return Err(format!("/readyz answered: {why}\n{}", logs.join("\n")));
             }
             tokio::time::sleep(Duration::from_millis(50)).await;

@@ -28,6 +28,7 @@ mod namespaces;
 mod pagination;
 mod patch;
 mod read;
+mod releases;
 mod reviews;
 mod runtime;
 mod selectors;
@@ -105,6 +106,7 @@ fn cases() -> Vec<Case> {
         pagination::cases(),
         patch::cases(),
         read::cases(),
+        releases::cases(),
         reviews::cases(),
         runtime::cases(),
         selectors::cases(),

@@ -6,7 +6,8 @@ use std::time::Duration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Client,
-    api::PostParams,
+    api::{ApiResource, DynamicObject, PostParams},
+    core::GroupVersionKind,
     runtime::wait::{await_condition, conditions},
 };
 use serde_json::{Value, json};
@@ -33,6 +34,29 @@ pub fn gadget(name: &str) -> Value {
 pub async fn install(client: &Client) {
     for definition in [widgets(), gadgets()] {
         install_one(client, definition).await;
+    }
+}
+
+/// Installs bowline's own kinds and policies, which an embedded store has from the start.
+pub async fn install_bowline(client: &Client) {
+    for definition in bowline::api::crds() {
+        let definition = serde_json::to_value(definition).expect("a definition is JSON");
+        install_one(client, definition).await;
+    }
+    for document in bowline::api::policies().split("\n---\n") {
+        // What stands before the first document is a comment.
+        if !document.contains("\nkind:") {
+            continue;
+        }
+        let policy: DynamicObject = serde_yaml::from_str(document)
+            .unwrap_or_else(|error| panic!("a policy cannot be read: {error}\n{document}"));
+        let types = policy.types.clone().expect("a policy has a kind");
+        let kind = GroupVersionKind::try_from(&types).expect("a policy has a version");
+        let resource = ApiResource::from_gvk(&kind);
+        Api::<DynamicObject>::all_with(client.clone(), &resource)
+            .create(&PostParams::default(), &policy)
+            .await
+            .unwrap_or_else(|error| panic!("cannot install a policy: {error}\n{document}"));
     }
 }
 

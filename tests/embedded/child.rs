@@ -37,6 +37,13 @@ impl Other {
         }
     }
 
+    /// Lets it go on.
+    pub fn go(&mut self) {
+        use std::io::Write;
+        let input = self.process.stdin.as_mut().unwrap();
+        input.write_all(b"go\n").unwrap();
+    }
+
     /// kill -9.
     pub fn kill(&mut self) {
         self.process.kill().unwrap();
@@ -60,6 +67,13 @@ impl Drop for Other {
 /// Tells the parent something.
 pub fn say(words: &str) {
     println!("SAYS {words}");
+}
+
+/// Tells the parent that everything is ready, and waits until it says go.
+pub fn get_ready() {
+    say("ready");
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).unwrap();
 }
 
 #[test]

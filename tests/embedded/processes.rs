@@ -8,7 +8,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams, PostParams, WatchEvent, WatchParams};
 
-use super::child::{Other, say};
+use super::child::{Other, get_ready, say};
 use super::*;
 
 /// Microseconds on the clock that all processes of the machine share.
@@ -39,7 +39,7 @@ pub async fn share(file: &Path, arguments: &str) {
         };
         stream::iter(0..own).for_each_concurrent(8, create).await;
     };
-    let watch = async {
+    let watch = async move {
         let stream = api.watch(&WatchParams::default(), "1").await.unwrap();
         let mut stream = std::pin::pin!(stream);
         for _ in 0..all {
@@ -54,6 +54,7 @@ pub async fn share(file: &Path, arguments: &str) {
             ));
         }
     };
+    tokio::task::spawn_blocking(get_ready).await.unwrap();
     futures::future::join(write, watch).await;
 }
 
@@ -62,11 +63,17 @@ fn two_processes_lose_nothing_and_see_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("store.db");
     let each = sized(500, 10_000);
-    let begun = Instant::now();
-    // They create the file together, too.
-    let listen = |who: &'static str| {
+    // They create the file together, too, and begin to write when both are there.
+    let mut others = ["ana", "bob"].map(|who| {
         let arguments = format!("{who} {each} {}", 2 * each);
-        let mut other = Other::start("share", &file, &arguments);
+        (who, Other::start("share", &file, &arguments))
+    });
+    for (_, other) in &mut others {
+        assert_eq!(other.says().unwrap(), ["ready"]);
+    }
+    let begun = Instant::now();
+    others.iter_mut().for_each(|(_, other)| other.go());
+    let threads = others.map(|(who, mut other)| {
         std::thread::spawn(move || {
             let (mut wrote, mut saw) = (HashMap::new(), HashMap::new());
             while let Some(words) = other.says() {
@@ -84,8 +91,7 @@ fn two_processes_lose_nothing_and_see_each_other() {
             other.ends_well();
             (wrote, saw)
         })
-    };
-    let threads = [listen("ana"), listen("bob")];
+    });
     let [ana, bob] = threads.map(|thread| thread.join().unwrap());
     let seconds = begun.elapsed().as_secs_f64();
     let mut delays = Vec::new();

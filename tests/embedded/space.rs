@@ -48,7 +48,7 @@ async fn readers_left_open_do_not_make_the_file_grow() {
         .unwrap();
     assert!(piece.len() < 60 * 100_000, "a long list comes in pieces");
 
-    let (least, least_bytes) = sized((0, 150 << 20), (60, 0));
+    let (least, least_bytes) = sized((0, 40 << 20), (60, 0));
     let (begun, mut written, mut largest) = (Instant::now(), 0u64, 0);
     'writing: loop {
         for object in &mut objects {

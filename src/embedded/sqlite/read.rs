@@ -167,6 +167,17 @@ impl Store {
             .await
     }
 
+    /// The newest change of a resource in the file, whoever wrote it; 0 for none.
+    pub async fn newest_of(&self, resource: &'static str) -> Result<Revision, StoreError> {
+        self.query(move |connection| {
+            connection
+                .prepare_cached("SELECT coalesce(max(id), 0) FROM log WHERE resource = ?1")?
+                .query_row([resource], |row| row.get(0))
+                .map(Ok)
+        })
+        .await
+    }
+
     /// Reads with several statements, which see one state of the file; it is let go at the end.
     async fn read<T: Send + 'static>(
         &self,
