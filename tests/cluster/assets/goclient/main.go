@@ -29,7 +29,6 @@ func main() {
 	server := flag.String("server", "", "the address of the API server")
 	token := flag.String("token", "", "a bearer token")
 	builtin := flag.String("wire", "", "print how the kinds of this builtin.json look in protobuf, and end")
-	prefix := flag.String("prefix", "go-", "how the names of namespaces begin")
 	only := flag.String("run", "", "run only checks with this in their name")
 	flag.Parse()
 	if *builtin != "" {
@@ -51,7 +50,7 @@ func main() {
 		if !strings.Contains(each.name, *only) {
 			continue
 		}
-		if err := try(each, config, *prefix); err != nil {
+		if err := try(each, config); err != nil {
 			failed++
 			fmt.Printf("FAILED %s: %v\n", each.name, err)
 			continue
@@ -64,7 +63,7 @@ func main() {
 }
 
 // try runs a check in a namespace of its own.
-func try(each check, config *rest.Config, prefix string) (err error) {
+func try(each check, config *rest.Config) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
 	defer cancel()
 	defer func() {
@@ -72,7 +71,7 @@ func try(each check, config *rest.Config, prefix string) (err error) {
 			err = fmt.Errorf("panic: %v", panicked)
 		}
 	}()
-	on := &target{config: rest.CopyConfig(config), namespace: prefix + each.name}
+	on := &target{config: rest.CopyConfig(config), namespace: "go-" + each.name}
 	if err := on.makeNamespace(ctx); err != nil {
 		return fmt.Errorf("the namespace: %w", err)
 	}

@@ -65,8 +65,10 @@ func runtimeClient(ctx context.Context, on *target) error {
 	if err := c.Patch(ctx, web, client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return err
 	}
-	if err := c.Patch(ctx, before, client.MergeFromWithOptions(web, client.MergeFromWithOptimisticLock{})); err == nil {
-		return errors.New("a stale patch went through")
+	stale := before.DeepCopy()
+	stale.Labels["stale"] = "yes"
+	if err := c.Patch(ctx, stale, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); !apierrors.IsConflict(err) {
+		return fmt.Errorf("a stale patch: %v", err)
 	}
 	result, err := controllerutil.CreateOrUpdate(ctx, c, web, func() error {
 		web.Labels["changed"] = "yes"
