@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::admission::{CrdRules, Policies};
 use super::builtin;
+use super::definitions::is_established;
 use super::schema::Schema;
 use super::sqlite::{Key, Revision};
 use super::status::Subject;
@@ -180,7 +181,10 @@ impl Catalog {
         };
         built_in().into_iter().for_each(&mut offer);
         let mut warnings = HashMap::new();
-        for definition in definitions {
+        for definition in definitions
+            .iter()
+            .filter(|definition| is_established(definition))
+        {
             let (found, trouble) = custom(definition);
             found.into_iter().for_each(&mut offer);
             if !trouble.is_empty() {

@@ -293,8 +293,12 @@ async fn guards_patches_and_apply(t: Target) -> Outcome {
             &json!([{"op": "replace", "path": "/spec/color", "value": "blue"}]),
         )
         .await,
-        t.force_apply(&path, "one", &widget::with_spec("a", json!({"color": "blue"})))
-            .await,
+        t.force_apply(
+            &path,
+            "one",
+            &widget::with_spec("a", json!({"color": "blue"})),
+        )
+        .await,
         t.force_apply(
             &t.widgets("/b"),
             "one",

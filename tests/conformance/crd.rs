@@ -63,7 +63,11 @@ fn condition(crd: &Value, name: &str) -> Value {
         .flatten()
         .find(|condition| condition["type"] == name)
         .map_or(Value::Null, |condition| {
-            json!([condition["status"], condition["reason"], condition["message"]])
+            json!([
+                condition["status"],
+                condition["reason"],
+                condition["message"]
+            ])
         })
 }
 
@@ -100,7 +104,11 @@ async fn is_established_and_served(t: Target) -> Outcome {
     same(
         "Established",
         &condition(&crd, "Established"),
-        json!(["True", "InitialNamesAccepted", "the initial names have been accepted"]),
+        json!([
+            "True",
+            "InitialNamesAccepted",
+            "the initial names have been accepted"
+        ]),
     );
     same(
         "NamesAccepted",
@@ -131,8 +139,16 @@ async fn accepts_its_names(t: Target) -> Outcome {
         &crd["status"]["acceptedNames"],
         json!({"plural": "cogs", "singular": "cog", "kind": "Cog", "listKind": "CogList"}),
     );
-    same("storedVersions", &crd["status"]["storedVersions"], json!(["v1"]));
-    same("conversion", &crd["spec"]["conversion"], json!({"strategy": "None"}));
+    same(
+        "storedVersions",
+        &crd["status"]["storedVersions"],
+        json!(["v1"]),
+    );
+    same(
+        "conversion",
+        &crd["spec"]["conversion"],
+        json!({"strategy": "None"}),
+    );
     Ok(())
 }
 
@@ -147,8 +163,16 @@ async fn conflicting_names_are_not_accepted(t: Target) -> Outcome {
         })
         .await
         .ok();
-    same("NamesAccepted", &condition(&crd, "NamesAccepted"), json!(["False", "ListKindConflict", "\"CogList\" is already in use"]));
-    same("Established", &condition(&crd, "Established"), json!(["False", "NotAccepted", "not all names are accepted"]));
+    same(
+        "NamesAccepted",
+        &condition(&crd, "NamesAccepted"),
+        json!(["False", "ListKindConflict", "\"CogList\" is already in use"]),
+    );
+    same(
+        "Established",
+        &condition(&crd, "Established"),
+        json!(["False", "NotAccepted", "not all names are accepted"]),
+    );
     Ok(())
 }
 
@@ -165,7 +189,11 @@ async fn must_be_named_after_plural_and_group(t: Target) -> Outcome {
                 r#"CustomResourceDefinition.apiextensions.k8s.io "cogs.example.com" is invalid: metadata.name: Invalid value: "cogs.example.com": must be spec.names.plural+"."+spec.group"#
             ),
         );
-    same("field", &details["causes"][0]["field"], json!("metadata.name"));
+    same(
+        "field",
+        &details["causes"][0]["field"],
+        json!("metadata.name"),
+    );
     Ok(())
 }
 
@@ -179,7 +207,14 @@ async fn needs_a_structural_schema(t: Target) -> Outcome {
         .flatten()
         .map(|cause| &cause["field"])
         .collect();
-    same("fields", &json!(fields), json!(["spec.validation.openAPIV3Schema.properties[spec].properties[n].type", "spec.validation.openAPIV3Schema.properties[spec].type"]));
+    same(
+        "fields",
+        &json!(fields),
+        json!([
+            "spec.validation.openAPIV3Schema.properties[spec].properties[n].type",
+            "spec.validation.openAPIV3Schema.properties[spec].type"
+        ]),
+    );
     Ok(())
 }
 
@@ -203,7 +238,8 @@ async fn with_a_rule_that_does_not_compile(t: Target) -> Outcome {
 }
 
 async fn with_a_default_that_is_invalid(t: Target) -> Outcome {
-    let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "default": "one"}}});
+    let schema =
+        json!({"type": "object", "properties": {"n": {"type": "integer", "default": "one"}}});
     let answer = t.post(CRDS, &definition(&t, "cogs", "Cog", schema)).await;
     same("code", &json!(answer.code), json!(422));
     same(
@@ -240,7 +276,10 @@ async fn a_new_column_and_field_are_served(t: Target) -> Outcome {
     let path = path_of(&t, "v1", "cogs");
     served(&t, &path).await;
     let made = t
-        .post(&path, &object(&t, "v1", "Cog", "a", json!({"n": 1, "m": 2})))
+        .post(
+            &path,
+            &object(&t, "v1", "Cog", "a", json!({"n": 1, "m": 2})),
+        )
         .await
         .created();
     same("spec", &made["spec"], json!({"n": 1}));

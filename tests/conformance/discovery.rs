@@ -41,7 +41,10 @@ async fn the_version(t: Target) -> Outcome {
     let version = t.get("/version").await.ok();
     same("major", &version["major"], json!("1"));
     same("minor", &version["minor"], json!("36"));
-    assert!(text(&version, "/gitVersion").starts_with("v1.36"), "{version:#}");
+    assert!(
+        text(&version, "/gitVersion").starts_with("v1.36"),
+        "{version:#}"
+    );
     text(&version, "/platform");
     Ok(())
 }
@@ -130,7 +133,9 @@ async fn the_core_resources(t: Target) -> Outcome {
     same(
         "verbs of namespaces",
         &find(&list["resources"], "namespaces")["verbs"],
-        json!(["create", "delete", "get", "list", "patch", "update", "watch"]),
+        json!([
+            "create", "delete", "get", "list", "patch", "update", "watch"
+        ]),
     );
     same(
         "namespaces",
@@ -174,10 +179,7 @@ async fn the_resources_of_apps(t: Target) -> Outcome {
 }
 
 async fn the_resources_of_a_custom_group(t: Target) -> Outcome {
-    let mut list = t
-        .get(&format!("/apis/{}", widget::API_VERSION))
-        .await
-        .ok();
+    let mut list = t.get(&format!("/apis/{}", widget::API_VERSION)).await.ok();
     for resource in list["resources"].as_array_mut().into_iter().flatten() {
         if let Some(resource) = resource.as_object_mut() {
             resource.remove("storageVersionHash");
@@ -196,8 +198,16 @@ async fn the_resources_of_a_custom_group(t: Target) -> Outcome {
             "categories": ["conformance"],
         }),
     );
-    same("status", find(&list["resources"], "widgets/status"), json!({"kind": "Widget", "name": "widgets/status", "namespaced": true, "singularName": "", "verbs": ["get", "patch", "update"]}));
-    same("scale", find(&list["resources"], "widgets/scale"), json!({"group": "autoscaling", "kind": "Scale", "name": "widgets/scale", "namespaced": true, "singularName": "", "verbs": ["get", "patch", "update"], "version": "v1"}));
+    same(
+        "status",
+        find(&list["resources"], "widgets/status"),
+        json!({"kind": "Widget", "name": "widgets/status", "namespaced": true, "singularName": "", "verbs": ["get", "patch", "update"]}),
+    );
+    same(
+        "scale",
+        find(&list["resources"], "widgets/scale"),
+        json!({"group": "autoscaling", "kind": "Scale", "name": "widgets/scale", "namespaced": true, "singularName": "", "verbs": ["get", "patch", "update"], "version": "v1"}),
+    );
     Ok(())
 }
 
@@ -214,14 +224,26 @@ fn group<'a>(list: &'a Value, name: &str) -> &'a Value {
 
 async fn the_groups_in_one_document(t: Target) -> Outcome {
     let answer = t.get_as("/apis", AGGREGATED).await;
-    same("content type", &json!(answer.content_type), json!(AGGREGATED));
+    same(
+        "content type",
+        &json!(answer.content_type),
+        json!(AGGREGATED),
+    );
     let list = answer.ok();
     same("kind", &list["kind"], json!("APIGroupDiscoveryList"));
-    same("apiVersion", &list["apiVersion"], json!("apidiscovery.k8s.io/v2"));
+    same(
+        "apiVersion",
+        &list["apiVersion"],
+        json!("apidiscovery.k8s.io/v2"),
+    );
     let version = &group(&list, widget::GROUP)["versions"][0];
     same("version", &version["version"], json!("v1"));
     same("freshness", &version["freshness"], json!("Current"));
-    same("widgets", find(&version["resources"], "widgets"), json!({"categories": ["conformance"], "resource": "widgets", "responseKind": {"group": "conformance.bowline.dev", "kind": "Widget", "version": "v1"}, "scope": "Namespaced", "shortNames": ["wd"], "singularResource": "widget", "subresources": [{"responseKind": {"group": "conformance.bowline.dev", "kind": "Widget", "version": "v1"}, "subresource": "status", "verbs": ["get", "patch", "update"]}, {"responseKind": {"group": "autoscaling", "kind": "Scale", "version": "v1"}, "subresource": "scale", "verbs": ["get", "patch", "update"]}], "verbs": ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]}));
+    same(
+        "widgets",
+        find(&version["resources"], "widgets"),
+        json!({"categories": ["conformance"], "resource": "widgets", "responseKind": {"group": "conformance.bowline.dev", "kind": "Widget", "version": "v1"}, "scope": "Namespaced", "shortNames": ["wd"], "singularResource": "widget", "subresources": [{"responseKind": {"group": "conformance.bowline.dev", "kind": "Widget", "version": "v1"}, "subresource": "status", "verbs": ["get", "patch", "update"]}, {"responseKind": {"group": "autoscaling", "kind": "Scale", "version": "v1"}, "subresource": "scale", "verbs": ["get", "patch", "update"]}], "verbs": ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]}),
+    );
     Ok(())
 }
 
@@ -230,7 +252,11 @@ async fn the_core_in_one_document(t: Target) -> Outcome {
     same("kind", &list["kind"], json!("APIGroupDiscoveryList"));
     let version = &group(&list, "")["versions"][0];
     same("version", &version["version"], json!("v1"));
-    same("configmaps", find(&version["resources"], "configmaps"), json!({"resource": "configmaps", "responseKind": {"group": "", "kind": "ConfigMap", "version": ""}, "scope": "Namespaced", "shortNames": ["cm"], "singularResource": "configmap", "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]}));
+    same(
+        "configmaps",
+        find(&version["resources"], "configmaps"),
+        json!({"resource": "configmaps", "responseKind": {"group": "", "kind": "ConfigMap", "version": ""}, "scope": "Namespaced", "shortNames": ["cm"], "singularResource": "configmap", "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]}),
+    );
     Ok(())
 }
 
@@ -282,8 +308,14 @@ async fn openapi_of_a_custom_group(t: Target) -> Outcome {
         &widget["properties"]["spec"]["properties"]["parts"]["x-kubernetes-list-map-keys"],
         json!(["name"]),
     );
-    let collection = format!("/apis/{}/namespaces/{{namespace}}/widgets", widget::API_VERSION);
-    assert!(document["paths"][&collection]["post"].is_object(), "no {collection}");
+    let collection = format!(
+        "/apis/{}/namespaces/{{namespace}}/widgets",
+        widget::API_VERSION
+    );
+    assert!(
+        document["paths"][&collection]["post"].is_object(),
+        "no {collection}"
+    );
     Ok(())
 }
 
@@ -339,6 +371,10 @@ async fn kube_discovers(t: Target) -> Outcome {
     same("plural", &json!(resource.plural), json!("widgets"));
     assert!(capabilities.supports_operation(kube::discovery::verbs::WATCH));
     let group = kube::discovery::pinned_kind(&t.client, &kind).await?;
-    same("plural by oneself", &json!(group.0.plural), json!("widgets"));
+    same(
+        "plural by oneself",
+        &json!(group.0.plural),
+        json!("widgets"),
+    );
     Ok(())
 }

@@ -136,7 +136,11 @@ async fn of_patches(t: Target) -> Outcome {
         (Patch::Strategic, json!({"data": {"k": "w"}})),
     ] {
         let answer = t.patch(&path, kind, &body).await.ok();
-        same(&format!("data by {kind:?}"), &answer["data"], json!({"k": "w"}));
+        same(
+            &format!("data by {kind:?}"),
+            &answer["data"],
+            json!({"k": "w"}),
+        );
         unchanged(&t, &t.configmaps("/a"), made.clone()).await;
     }
     Ok(())

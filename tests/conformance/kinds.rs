@@ -48,7 +48,11 @@ async fn a_secret_takes_text(t: Target) -> Outcome {
         )
         .await
         .ok();
-    same("data", &patched["data"], json!({"k": "dGV4dA==", "l": "bW9yZQ=="}));
+    same(
+        "data",
+        &patched["data"],
+        json!({"k": "dGV4dA==", "l": "bW9yZQ=="}),
+    );
     Ok(())
 }
 
@@ -56,9 +60,17 @@ async fn a_secret_keeps_its_type(t: Target) -> Outcome {
     t.post(&t.core("secrets"), &json!({"metadata": {"name": "a"}}))
         .await
         .created();
-    t.patch(&t.core("secrets/a"), Patch::Merge, &json!({"type": "other"}))
-        .await
-        .refused(422, "Invalid", r#"Secret "a" is invalid: type: Invalid value: "other": field is immutable"#);
+    t.patch(
+        &t.core("secrets/a"),
+        Patch::Merge,
+        &json!({"type": "other"}),
+    )
+    .await
+    .refused(
+        422,
+        "Invalid",
+        r#"Secret "a" is invalid: type: Invalid value: "other": field is immutable"#,
+    );
     Ok(())
 }
 
@@ -75,7 +87,11 @@ async fn an_immutable_config_map_stays(t: Target) -> Outcome {
         &json!({"data": {"k": "w"}}),
     )
     .await
-    .refused(422, "Invalid", r#"ConfigMap "a" is invalid: data: Forbidden: field is immutable when `immutable` is set"#);
+    .refused(
+        422,
+        "Invalid",
+        r#"ConfigMap "a" is invalid: data: Forbidden: field is immutable when `immutable` is set"#,
+    );
     t.patch(
         &t.configmaps("/a"),
         Patch::Merge,
@@ -105,7 +121,11 @@ async fn a_deployment_has_defaults(t: Target) -> Outcome {
         .post(&t.group("apps/v1", "deployments"), &body)
         .await
         .created();
-    same("spec", &made["spec"], json!({"progressDeadlineSeconds": 600, "replicas": 1, "revisionHistoryLimit": 10, "selector": {"matchLabels": {"app": "a"}}, "strategy": {"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}, "type": "RollingUpdate"}, "template": {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"image": "main", "imagePullPolicy": "Always", "name": "main", "resources": {}, "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}], "dnsPolicy": "ClusterFirst", "restartPolicy": "Always", "schedulerName": "default-scheduler", "securityContext": {}, "terminationGracePeriodSeconds": 30}}}));
+    same(
+        "spec",
+        &made["spec"],
+        json!({"progressDeadlineSeconds": 600, "replicas": 1, "revisionHistoryLimit": 10, "selector": {"matchLabels": {"app": "a"}}, "strategy": {"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}, "type": "RollingUpdate"}, "template": {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"image": "main", "imagePullPolicy": "Always", "name": "main", "resources": {}, "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}], "dnsPolicy": "ClusterFirst", "restartPolicy": "Always", "schedulerName": "default-scheduler", "securityContext": {}, "terminationGracePeriodSeconds": 30}}}),
+    );
     Ok(())
 }
 
@@ -124,7 +144,11 @@ async fn a_service_has_defaults(t: Target) -> Outcome {
             spec.remove(field);
         }
     }
-    same("spec", &spec, json!({"internalTrafficPolicy": "Cluster", "ports": [{"port": 80, "protocol": "TCP", "targetPort": 80}], "selector": {"app": "a"}, "sessionAffinity": "None", "type": "ClusterIP"}));
+    same(
+        "spec",
+        &spec,
+        json!({"internalTrafficPolicy": "Cluster", "ports": [{"port": 80, "protocol": "TCP", "targetPort": 80}], "selector": {"app": "a"}, "sessionAffinity": "None", "type": "ClusterIP"}),
+    );
     Ok(())
 }
 
@@ -136,7 +160,11 @@ async fn a_pod_begins_pending(t: Target) -> Outcome {
         )
         .await
         .created();
-    same("status", &made["status"], json!({"phase": "Pending", "qosClass": "BestEffort"}));
+    same(
+        "status",
+        &made["status"],
+        json!({"phase": "Pending", "qosClass": "BestEffort"}),
+    );
     Ok(())
 }
 
@@ -190,11 +218,19 @@ async fn an_event_of_the_core_is_an_event_of_its_group(t: Target) -> Outcome {
     .await
     .created();
     let event = t.get(&t.group("events.k8s.io/v1", "events/a")).await.ok();
-    same("apiVersion", &event["apiVersion"], json!("events.k8s.io/v1"));
+    same(
+        "apiVersion",
+        &event["apiVersion"],
+        json!("events.k8s.io/v1"),
+    );
     same("note", &event["note"], json!("It happened."));
     same("regarding", &event["regarding"]["name"], json!("c"));
     same("deprecatedCount", &event["deprecatedCount"], json!(3));
-    same("deprecatedSource", &event["deprecatedSource"], json!({"component": "test"}));
+    same(
+        "deprecatedSource",
+        &event["deprecatedSource"],
+        json!({"component": "test"}),
+    );
     same(
         "deprecatedLastTimestamp",
         &event["deprecatedLastTimestamp"],
@@ -214,8 +250,16 @@ async fn a_role_binding_keeps_its_role(t: Target) -> Outcome {
         })
     };
     let made = t.post(&path, &binding("one")).await.created();
-    same("subjects", &made["subjects"], json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ana"}]));
-    same("roleRef", &made["roleRef"], json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "one"}));
+    same(
+        "subjects",
+        &made["subjects"],
+        json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ana"}]),
+    );
+    same(
+        "roleRef",
+        &made["roleRef"],
+        json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "one"}),
+    );
     t.put(&format!("{path}/a"), &binding("two"))
         .await
         .refused(422, "Invalid", r#"RoleBinding.rbac.authorization.k8s.io "a" is invalid: roleRef: Invalid value: {"APIGroup":"rbac.authorization.k8s.io","Kind":"Role","Name":"two"}: cannot change roleRef"#);

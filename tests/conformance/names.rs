@@ -27,7 +27,11 @@ async fn with_capitals(t: Target) -> Outcome {
         .post(&t.configmaps(""), &json!({"metadata": {"name": "Big"}}))
         .await
         .refused(422, "Invalid", r#"ConfigMap "Big" is invalid: metadata.name: Invalid value: "Big": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"#);
-    same("details", &details, json!({"causes": [{"field": "metadata.name", "message": "Invalid value: \"Big\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')", "reason": "FieldValueInvalid"}], "kind": "ConfigMap", "name": "Big"}));
+    same(
+        "details",
+        &details,
+        json!({"causes": [{"field": "metadata.name", "message": "Invalid value: \"Big\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')", "reason": "FieldValueInvalid"}], "kind": "ConfigMap", "name": "Big"}),
+    );
     Ok(())
 }
 
@@ -51,7 +55,9 @@ async fn that_are_too_long(t: Target) -> Outcome {
     same(
         "cause",
         &answer.body["details"]["causes"][0]["message"],
-        json!("Invalid value: \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\": must be no more than 253 characters"),
+        json!(
+            "Invalid value: \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\": must be no more than 253 characters"
+        ),
     );
     Ok(())
 }
@@ -91,7 +97,10 @@ async fn of_services_have_no_dots(t: Target) -> Outcome {
 async fn of_roles_may_have_colons(t: Target) -> Outcome {
     let path = t.group("rbac.authorization.k8s.io/v1", "roles");
     let made = t
-        .post(&path, &json!({"metadata": {"name": "Team:reader"}, "rules": []}))
+        .post(
+            &path,
+            &json!({"metadata": {"name": "Team:reader"}, "rules": []}),
+        )
         .await
         .created();
     same("name", &made["metadata"]["name"], json!("Team:reader"));

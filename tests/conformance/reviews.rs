@@ -27,11 +27,17 @@ async fn who_am_i(t: Target) -> Outcome {
         .await
         .created();
     same("kind", &review["kind"], json!("SelfSubjectReview"));
-    same("username", &review["status"]["userInfo"]["username"], json!("admin"));
+    same(
+        "username",
+        &review["status"]["userInfo"]["username"],
+        json!("admin"),
+    );
     let groups = review["status"]["userInfo"]["groups"].clone();
     for group in ["system:masters", "system:authenticated"] {
         assert!(
-            groups.as_array().is_some_and(|groups| groups.contains(&json!(group))),
+            groups
+                .as_array()
+                .is_some_and(|groups| groups.contains(&json!(group))),
             "no {group} in {groups}"
         );
     }

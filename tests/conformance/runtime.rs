@@ -16,7 +16,10 @@ use k8s_openapi::{
 };
 use kube::{
     Api, CustomResource, Resource, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy, WatchEvent, WatchParams},
+    api::{
+        DeleteParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy, WatchEvent,
+        WatchParams,
+    },
     runtime::{
         Controller, WatchStreamExt,
         controller::Action,
@@ -158,8 +161,7 @@ async fn errors_are_typed(t: Target) -> Outcome {
     let made = api
         .create(&PostParams::default(), &config("a", "1"))
         .await?;
-    let Err(kube::Error::Api(status)) =
-        api.create(&PostParams::default(), &config("a", "1")).await
+    let Err(kube::Error::Api(status)) = api.create(&PostParams::default(), &config("a", "1")).await
     else {
         return Err("expected an error of the API".into());
     };
@@ -177,10 +179,7 @@ async fn errors_are_typed(t: Target) -> Outcome {
 
 async fn entry_makes_and_changes(t: Target) -> Outcome {
     let api: Api<ConfigMap> = t.api();
-    let mut entry = api
-        .entry("a")
-        .await?
-        .or_insert(|| config("a", "1"));
+    let mut entry = api.entry("a").await?.or_insert(|| config("a", "1"));
     entry.commit(&PostParams::default()).await?;
     let mut entry = api
         .entry("a")
@@ -213,7 +212,8 @@ async fn a_typed_watch(t: Target) -> Outcome {
         .watch(&WatchParams::default().timeout(30), &version)
         .await?;
     let mut stream = std::pin::pin!(stream);
-    api.create(&PostParams::default(), &config("a", "1")).await?;
+    api.create(&PostParams::default(), &config("a", "1"))
+        .await?;
     let event = within("an event", stream.try_next()).await?;
     assert!(
         matches!(&event, Some(WatchEvent::Added(object)) if object.name_any() == "a"),
@@ -287,14 +287,16 @@ async fn a_metadata_watcher(t: Target) -> Outcome {
 
 async fn a_reflector_keeps_a_store(t: Target) -> Outcome {
     let api: Api<ConfigMap> = t.api();
-    api.create(&PostParams::default(), &config("a", "1")).await?;
+    api.create(&PostParams::default(), &config("a", "1"))
+        .await?;
     let (store, writer) = reflector::store();
     let mut stream = std::pin::pin!(
         reflector(writer, watcher(api.clone(), watcher::Config::default())).touched_objects()
     );
     within("the first object", stream.try_next()).await?;
     let follow = async {
-        api.create(&PostParams::default(), &config("b", "2")).await?;
+        api.create(&PostParams::default(), &config("b", "2"))
+            .await?;
         while store.state().len() < 2 {
             stream.try_next().await.map_err(|error| error.to_string())?;
         }
@@ -308,7 +310,10 @@ async fn a_reflector_keeps_a_store(t: Target) -> Outcome {
         .await
         .map_err(|error| error.to_string())?;
     let left = store.find(|object| object.name_any() == "b");
-    assert_eq!(left.and_then(|object| object.data.clone()), config("b", "2").data);
+    assert_eq!(
+        left.and_then(|object| object.data.clone()),
+        config("b", "2").data
+    );
     Ok(())
 }
 
@@ -440,7 +445,11 @@ async fn a_finalizer_cleans_up(t: Target) -> Outcome {
         })
         .await
     };
-    step(api.create(&PostParams::default(), &config("a", "1")).await?).await?;
+    step(
+        api.create(&PostParams::default(), &config("a", "1"))
+            .await?,
+    )
+    .await?;
     let held = api.get("a").await?;
     assert_eq!(held.finalizers(), [NAME]);
     step(held).await?;
@@ -501,7 +510,8 @@ async fn a_condition_is_awaited(t: Target) -> Outcome {
         let api = api.clone();
         tokio::spawn(async move { await_condition(api, "a", conditions::is_created()).await })
     };
-    api.create(&PostParams::default(), &config("a", "1")).await?;
+    api.create(&PostParams::default(), &config("a", "1"))
+        .await?;
     let found = within("the condition", waiting).await??;
     assert_eq!(found.map(|object| object.name_any()).as_deref(), Some("a"));
     Ok(())

@@ -36,7 +36,14 @@ fn columns(table: &Value) -> Value {
         .as_array()
         .into_iter()
         .flatten()
-        .map(|column| json!([column["name"], column["type"], column["format"], column["priority"]]))
+        .map(|column| {
+            json!([
+                column["name"],
+                column["type"],
+                column["format"],
+                column["priority"]
+            ])
+        })
         .collect()
 }
 
@@ -65,7 +72,10 @@ async fn of_a_custom_kind(t: Target) -> Outcome {
     );
     let mut cells = table["rows"][0]["cells"].clone();
     let age = cells[4].take();
-    assert!(age.as_str().is_some_and(|age| age.ends_with('s')), "age: {age}");
+    assert!(
+        age.as_str().is_some_and(|age| age.ends_with('s')),
+        "age: {age}"
+    );
     same("cells", &cells, json!(["a", "blue", 2, "d", null]));
     Ok(())
 }
@@ -74,7 +84,11 @@ async fn of_one_custom_object(t: Target) -> Outcome {
     let made = t.widget("a", json!({})).await;
     let table = t.get_as(&t.widgets("/a"), TABLE).await.ok();
     same("kind", &table["kind"], json!("Table"));
-    same("rows", &json!(table["rows"].as_array().map(Vec::len)), json!(1));
+    same(
+        "rows",
+        &json!(table["rows"].as_array().map(Vec::len)),
+        json!(1),
+    );
     same(
         "resourceVersion",
         &table["metadata"]["resourceVersion"],
@@ -106,10 +120,36 @@ async fn of_deployments(t: Target) -> Outcome {
         .await
         .created();
     let table = t.get_as(&path, TABLE).await.ok();
-    same("columns", &columns(&table), json!([["Name", "string", "name", 0], ["Ready", "string", "", 0], ["Up-to-date", "string", "", 0], ["Available", "string", "", 0], ["Age", "string", "", 0], ["Containers", "string", "", 1], ["Images", "string", "", 1], ["Selector", "string", "", 1]]));
+    same(
+        "columns",
+        &columns(&table),
+        json!([
+            ["Name", "string", "name", 0],
+            ["Ready", "string", "", 0],
+            ["Up-to-date", "string", "", 0],
+            ["Available", "string", "", 0],
+            ["Age", "string", "", 0],
+            ["Containers", "string", "", 1],
+            ["Images", "string", "", 1],
+            ["Selector", "string", "", 1]
+        ]),
+    );
     let mut cells = table["rows"][0]["cells"].clone();
     cells[4].take();
-    same("cells", &cells, json!(["a", "0/2", 0, 0, null, "main,side", "main:1,side:1", "app=a"]));
+    same(
+        "cells",
+        &cells,
+        json!([
+            "a",
+            "0/2",
+            0,
+            0,
+            null,
+            "main,side",
+            "main:1,side:1",
+            "app=a"
+        ]),
+    );
     Ok(())
 }
 
@@ -159,7 +199,11 @@ async fn of_a_watch(t: Target) -> Outcome {
     );
     same(
         "columns of the first event",
-        &json!(first["object"]["columnDefinitions"].as_array().map(Vec::len)),
+        &json!(
+            first["object"]["columnDefinitions"]
+                .as_array()
+                .map(Vec::len)
+        ),
         json!(5),
     );
     let second = watch.next().await;
@@ -177,8 +221,16 @@ async fn in_pages(t: Target) -> Outcome {
     }
     let path = format!("{}?limit=2", t.configmaps(""));
     let table = t.get_as(&path, TABLE).await.ok();
-    same("rows", &json!(table["rows"].as_array().map(Vec::len)), json!(2));
-    same("remaining", &table["metadata"]["remainingItemCount"], json!(1));
+    same(
+        "rows",
+        &json!(table["rows"].as_array().map(Vec::len)),
+        json!(2),
+    );
+    same(
+        "remaining",
+        &table["metadata"]["remainingItemCount"],
+        json!(1),
+    );
     text(&table, "/metadata/continue");
     Ok(())
 }
@@ -186,7 +238,8 @@ async fn in_pages(t: Target) -> Outcome {
 async fn else_json(t: Target) -> Outcome {
     t.configmap("a").await;
     // What kubectl sends: a table if there is one, else the object.
-    let accept = format!("{TABLE},application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json");
+    let accept =
+        format!("{TABLE},application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json");
     let table = t.get_as(&t.configmaps(""), &accept).await.ok();
     same("kind", &table["kind"], json!("Table"));
     let answer = t.get_as(&t.configmaps("/b"), &accept).await;

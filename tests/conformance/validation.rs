@@ -50,7 +50,11 @@ async fn an_enumeration(t: Target) -> Outcome {
     let details = refused(&t, json!({"color": "pink"}))
         .await
         .refused(422, "Invalid", r#"Widget.conformance.bowline.dev "a" is invalid: [spec.color: Unsupported value: "pink": supported values: "red", "green", "blue", <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation]"#);
-    same("details", &details, json!({"causes": [{"field": "spec.color", "message": "Unsupported value: \"pink\": supported values: \"red\", \"green\", \"blue\"", "reason": "FieldValueNotSupported"}, {"field": "<nil>", "message": "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation", "reason": "FieldValueInvalid"}], "group": "conformance.bowline.dev", "kind": "Widget", "name": "a"}));
+    same(
+        "details",
+        &details,
+        json!({"causes": [{"field": "spec.color", "message": "Unsupported value: \"pink\": supported values: \"red\", \"green\", \"blue\"", "reason": "FieldValueNotSupported"}, {"field": "<nil>", "message": "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation", "reason": "FieldValueInvalid"}], "group": "conformance.bowline.dev", "kind": "Widget", "name": "a"}),
+    );
     Ok(())
 }
 
@@ -124,9 +128,11 @@ async fn several_mistakes_are_listed(t: Target) -> Outcome {
 }
 
 async fn a_set_with_a_value_twice(t: Target) -> Outcome {
-    refused(&t, json!({"tags": ["x", "y", "x"]}))
-        .await
-        .refused(422, "Invalid", r#"Widget.conformance.bowline.dev "a" is invalid: spec.tags[2]: Duplicate value: "x""#);
+    refused(&t, json!({"tags": ["x", "y", "x"]})).await.refused(
+        422,
+        "Invalid",
+        r#"Widget.conformance.bowline.dev "a" is invalid: spec.tags[2]: Duplicate value: "x""#,
+    );
     Ok(())
 }
 
@@ -141,15 +147,25 @@ async fn a_rule(t: Target) -> Outcome {
     let details = refused(&t, json!({"low": 5, "high": 3}))
         .await
         .refused(422, "Invalid", r#"Widget.conformance.bowline.dev "a" is invalid: spec: Invalid value: low must not be above high"#);
-    same("details", &details, json!({"causes": [{"field": "spec", "message": "Invalid value: low must not be above high", "reason": "FieldValueInvalid"}], "group": "conformance.bowline.dev", "kind": "Widget", "name": "a"}));
+    same(
+        "details",
+        &details,
+        json!({"causes": [{"field": "spec", "message": "Invalid value: low must not be above high", "reason": "FieldValueInvalid"}], "group": "conformance.bowline.dev", "kind": "Widget", "name": "a"}),
+    );
     Ok(())
 }
 
 async fn a_rule_with_a_reason_and_a_field(t: Target) -> Outcome {
-    let details = refused(&t, json!({"low": -5}))
-        .await
-        .refused(422, "Invalid", r#"Widget.conformance.bowline.dev "a" is invalid: spec.low: Forbidden: low is below zero"#);
-    same("details", &details, json!({"causes": [{"field": "spec.low", "message": "Forbidden: low is below zero", "reason": "FieldValueForbidden"}], "group": "conformance.bowline.dev", "kind": "Widget", "name": "a"}));
+    let details = refused(&t, json!({"low": -5})).await.refused(
+        422,
+        "Invalid",
+        r#"Widget.conformance.bowline.dev "a" is invalid: spec.low: Forbidden: low is below zero"#,
+    );
+    same(
+        "details",
+        &details,
+        json!({"causes": [{"field": "spec.low", "message": "Forbidden: low is below zero", "reason": "FieldValueForbidden"}], "group": "conformance.bowline.dev", "kind": "Widget", "name": "a"}),
+    );
     Ok(())
 }
 
@@ -181,7 +197,11 @@ async fn null_becomes_the_default(t: Target) -> Outcome {
             json!({"color": null, "detail": null, "limits": {"cpu": null}, "parts": [{"name": "x", "note": null}]}),
         )
         .await;
-    same("spec", &made["spec"], json!({"color": "red", "limits": {"cpu": "1"}, "parts": [{"count": 1, "name": "x", "note": null}]}));
+    same(
+        "spec",
+        &made["spec"],
+        json!({"color": "red", "limits": {"cpu": "1"}, "parts": [{"count": 1, "name": "x", "note": null}]}),
+    );
     Ok(())
 }
 
@@ -189,7 +209,11 @@ async fn unknown_fields_are_dropped(t: Target) -> Outcome {
     let mut body = widget::with_spec("a", json!({"nope": 1, "limits": {"nope": 2}}));
     body["nope"] = json!(3);
     let made = t.post(&t.widgets(""), &body).await.created();
-    same("spec", &made["spec"], json!({"color": "red", "limits": {"cpu": "1"}}));
+    same(
+        "spec",
+        &made["spec"],
+        json!({"color": "red", "limits": {"cpu": "1"}}),
+    );
     same("top", &made["nope"], json!(null));
     Ok(())
 }
@@ -197,7 +221,11 @@ async fn unknown_fields_are_dropped(t: Target) -> Outcome {
 async fn unknown_fields_stay_where_they_may(t: Target) -> Outcome {
     let anything = json!({"deep": {"er": [1, {"x": null}]}, "n": 1.5});
     let made = t.widget("a", json!({"anything": anything})).await;
-    same("anything", &made["spec"]["anything"], json!({"deep": {"er": [1, {"x": null}]}, "n": 1.5}));
+    same(
+        "anything",
+        &made["spec"]["anything"],
+        json!({"deep": {"er": [1, {"x": null}]}, "n": 1.5}),
+    );
     Ok(())
 }
 
@@ -229,13 +257,24 @@ async fn unknown_fields_strictly(t: Target) -> Outcome {
 
 async fn unknown_fields_with_a_warning(t: Target) -> Outcome {
     let answer = validated(&t, "Warn", json!({"nope": 1, "limits": {"nope": 2}})).await;
-    same("warnings", &json!(answer.warnings), json!(["299 - \"unknown field \\\"spec.limits.nope\\\"\"", "299 - \"unknown field \\\"spec.nope\\\"\""]));
+    same(
+        "warnings",
+        &json!(answer.warnings),
+        json!([
+            "299 - \"unknown field \\\"spec.limits.nope\\\"\"",
+            "299 - \"unknown field \\\"spec.nope\\\"\""
+        ]),
+    );
     answer.created();
     // It is what happens when nothing is said, too.
     let answer = t
         .post(&t.widgets(""), &widget::with_spec("b", json!({"nope": 1})))
         .await;
-    same("warnings", &json!(answer.warnings), json!(["299 - \"unknown field \\\"spec.nope\\\"\""]));
+    same(
+        "warnings",
+        &json!(answer.warnings),
+        json!(["299 - \"unknown field \\\"spec.nope\\\"\""]),
+    );
     Ok(())
 }
 
@@ -247,7 +286,10 @@ async fn unknown_fields_ignored(t: Target) -> Outcome {
 }
 
 async fn unknown_fields_of_built_in_kinds_strictly(t: Target) -> Outcome {
-    let path = format!("{}?fieldValidation=Strict", t.group("apps/v1", "deployments"));
+    let path = format!(
+        "{}?fieldValidation=Strict",
+        t.group("apps/v1", "deployments")
+    );
     let mut body = deployment("a");
     body["spec"]["nope"] = json!(1);
     body["spec"]["template"]["spec"]["containers"][0]["nope"] = json!(2);
@@ -259,7 +301,11 @@ async fn unknown_fields_of_built_in_kinds_with_a_warning(t: Target) -> Outcome {
     let mut body = deployment("a");
     body["spec"]["nope"] = json!(1);
     let answer = t.post(&t.group("apps/v1", "deployments"), &body).await;
-    same("warnings", &json!(answer.warnings), json!(["299 - \"unknown field \\\"spec.nope\\\"\""]));
+    same(
+        "warnings",
+        &json!(answer.warnings),
+        json!(["299 - \"unknown field \\\"spec.nope\\\"\""]),
+    );
     same("nope", &answer.created()["spec"]["nope"], json!(null));
     Ok(())
 }
@@ -306,7 +352,11 @@ async fn a_selector_that_does_not_select(t: Target) -> Outcome {
         .post(&t.group("apps/v1", "deployments"), &body)
         .await
         .refused(422, "Invalid", r#"Deployment.apps "a" is invalid: spec.template.metadata.labels: Invalid value: {"app":"b"}: `selector` does not match template `labels`"#);
-    same("details", &details, json!({"causes": [{"field": "spec.template.metadata.labels", "message": "Invalid value: {\"app\":\"b\"}: `selector` does not match template `labels`", "reason": "FieldValueInvalid"}], "group": "apps", "kind": "Deployment", "name": "a"}));
+    same(
+        "details",
+        &details,
+        json!({"causes": [{"field": "spec.template.metadata.labels", "message": "Invalid value: {\"app\":\"b\"}: `selector` does not match template `labels`", "reason": "FieldValueInvalid"}], "group": "apps", "kind": "Deployment", "name": "a"}),
+    );
     Ok(())
 }
 
@@ -361,6 +411,10 @@ async fn a_service_without_ports(t: Target) -> Outcome {
         &json!({"metadata": {"name": "a"}, "spec": {"selector": {"app": "a"}}}),
     )
     .await
-    .refused(422, "Invalid", r#"Service "a" is invalid: spec.ports: Required value"#);
+    .refused(
+        422,
+        "Invalid",
+        r#"Service "a" is invalid: spec.ports: Required value"#,
+    );
     Ok(())
 }
