@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::admission::{CrdRules, Policies};
 use super::builtin;
 use super::convert::Shape;
+use super::definitions::is_established;
 use super::schema::Schema;
 use super::sqlite::{Key, Revision};
 use super::status::Subject;
@@ -197,7 +198,7 @@ impl Catalog {
             resources.insert(key, resource);
         };
         BUILT_IN.iter().cloned().for_each(&mut offer);
-        for definition in definitions {
+        for definition in definitions.iter().filter(|definition| is_established(definition)) {
             match earlier.map(|earlier| earlier.unchanged(definition)) {
                 Some(known) if !known.is_empty() => known.into_iter().for_each(&mut offer),
                 _ => custom(definition)
