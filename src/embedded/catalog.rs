@@ -198,7 +198,10 @@ impl Catalog {
             resources.insert(key, resource);
         };
         BUILT_IN.iter().cloned().for_each(&mut offer);
-        for definition in definitions.iter().filter(|definition| is_established(definition)) {
+        for definition in definitions
+            .iter()
+            .filter(|definition| is_established(definition))
+        {
             match earlier.map(|earlier| earlier.unchanged(definition)) {
                 Some(known) if !known.is_empty() => known.into_iter().for_each(&mut offer),
                 _ => custom(definition)
