@@ -211,7 +211,7 @@ impl Catalog {
             }
         }
         for (_, versions) in &mut groups {
-            versions.sort_by(|a, b| version_rank(b).cmp(&version_rank(a)));
+            versions.sort_by_key(|version| std::cmp::Reverse(version_rank(version)));
         }
         let rules = earlier
             .filter(|earlier| {
