@@ -213,6 +213,15 @@ impl Catalog {
         for (_, versions) in &mut groups {
             versions.sort_by_key(|version| std::cmp::Reverse(version_rank(version)));
         }
+        // Built-in groups keep their order; of the others the most mature comes first.
+        let own = |group: &str| builtin::resources().iter().any(|r| r.group == group);
+        groups.sort_by_cached_key(|(group, versions)| match own(group) {
+            true => (false, None, String::new()),
+            false => {
+                let best = versions.first().map(|version| version_rank(version));
+                (true, best.map(std::cmp::Reverse), group.clone())
+            }
+        });
         let rules = earlier
             .filter(|earlier| {
                 earlier.rules.policies == policies && earlier.rules.bindings == bindings

@@ -9,6 +9,7 @@ mod structural;
 
 use serde_json::{Value, json};
 
+use super::apply::{self, Manager, Operation};
 use super::catalog::{DEFINITIONS, Resource};
 use super::object::meta;
 use super::status::{Cause, Failure};
@@ -38,14 +39,23 @@ impl Shared {
             return Err(Failure::invalid(&resource.subject, &name, causes));
         }
         let stored: Vec<Value> = storage_version(object).into_iter().collect();
-        object["status"] = json!({"storedVersions": stored});
+        // What the creation itself puts there belongs to no field manager.
+        object["status"] = json!({
+            "acceptedNames": {"kind": "", "plural": ""},
+            "conditions": [],
+            "storedVersions": stored,
+        });
+        let before = object.clone();
         accept_names(object, &self.all(DEFINITIONS).await?, now);
-        let finalizers = super::object::meta_mut(object)
-            .entry("finalizers")
-            .or_insert_with(|| json!([]));
-        if let Value::Array(list) = finalizers {
-            list.push(CLEANUP.into());
-        }
+        let manager = Manager {
+            name: "kube-apiserver",
+            operation: Operation::Update,
+            api_version: &resource.api_version(),
+            subresource: Some("status"),
+            time: now,
+            reset_fields: &["spec"],
+        };
+        apply::track_update(&resource.schema, Some(&before), object, &manager);
         Ok(())
     }
 

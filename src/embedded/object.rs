@@ -194,9 +194,6 @@ pub fn create(
     }
     let mut warnings = shape(resource, &mut object, writer)?;
     begin_life(resource, &mut object);
-    if is_pin(resource) {
-        annotate(&mut object, CHANGED_BY, Some(&writer.user));
-    }
     resource.schema.fill_defaults(&mut object);
     let name = self::meta(&object, "name").to_owned();
     let mut causes = names::check_metadata(
@@ -211,6 +208,10 @@ pub fn create(
     }
     if !applied {
         own(resource, None, &mut object, Part::Main, writer);
+    }
+    // As a mutating policy's, the stamp belongs to no field manager.
+    if is_pin(resource) {
+        annotate(&mut object, CHANGED_BY, Some(&writer.user));
     }
     tidy(&mut object);
     warnings.dedup();
@@ -260,15 +261,6 @@ pub fn update(
         let next = generation.as_i64().unwrap_or_default() + 1;
         meta_mut(&mut object).insert("generation".into(), next.into());
     }
-    if is_pin(resource) {
-        match old["spec"] != object["spec"] {
-            true => annotate(&mut object, CHANGED_BY, Some(&writer.user)),
-            false => {
-                let before = old["metadata"]["annotations"][CHANGED_BY].as_str();
-                annotate(&mut object, CHANGED_BY, before);
-            }
-        }
-    }
     causes.extend(names::check_metadata(
         &object["metadata"],
         Form::PathSegment,
@@ -292,6 +284,15 @@ pub fn update(
     }
     if !applied {
         own(resource, Some(old), &mut object, part, writer);
+    }
+    if is_pin(resource) {
+        match old["spec"] != object["spec"] {
+            true => annotate(&mut object, CHANGED_BY, Some(&writer.user)),
+            false => {
+                let before = old["metadata"]["annotations"][CHANGED_BY].as_str();
+                annotate(&mut object, CHANGED_BY, before);
+            }
+        }
     }
     tidy(&mut object);
     Ok(Draft { object, warnings })
@@ -590,6 +591,15 @@ fn own_rules(resource: &Resource, object: &Value) -> Vec<Cause> {
             reason: "FieldValueRequired".into(),
             message: "Required value".into(),
             field: "spec.template.spec.containers".into(),
+        });
+    }
+    if let Some(replicas) = object["spec"]["replicas"].as_i64().filter(|n| *n < 0)
+        && workload
+    {
+        causes.push(Cause {
+            reason: "FieldValueInvalid".into(),
+            message: format!("Invalid value: {replicas}: must be greater than or equal to 0"),
+            field: "spec.replicas".into(),
         });
     }
     let core = resource.subject.group.is_empty();

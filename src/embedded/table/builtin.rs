@@ -209,7 +209,12 @@ pub(super) fn cells(subject: &Subject, object: &Value, now: &str) -> Vec<Value> 
         "Service" => vec![
             name,
             text("/spec/type"),
-            text_or(object, "/spec/clusterIPs/0", NONE).into(),
+            text_or(
+                object,
+                "/spec/clusterIPs/0",
+                text_or(object, "/spec/clusterIP", NONE),
+            )
+            .into(),
             external_addresses(object).into(),
             service_ports(object).into(),
             age,
