@@ -81,7 +81,8 @@ impl Shared {
             mut object,
             mut warnings,
         } = object::create(resource, object, &call.writer, &uid, applied)?;
-        super::definitions::establish(resource, &mut object, &call.writer.now)?;
+        self.establish(resource, &mut object, &call.writer.now)
+            .await?;
         warnings.extend(
             self.admit(
                 resource,
@@ -401,9 +402,11 @@ impl Shared {
         for _ in 0..ATTEMPTS {
             let old = self.existing(resource, call).await?;
             let Draft {
-                object,
+                mut object,
                 mut warnings,
             } = change(&old)?;
+            self.reestablish(resource, &old, &mut object, &call.writer.now)
+                .await?;
             let part = call.target.subresource.as_deref();
             warnings.extend(
                 self.admit(
@@ -443,7 +446,6 @@ impl Shared {
     ) -> Result<Outcome, Stored> {
         let revision: Revision = meta(old, "resourceVersion").parse().unwrap_or_default();
         encode::stamp(&mut object, revision);
-        super::definitions::reestablish(resource, old, &mut object);
         let gone =
             !meta(&object, "deletionTimestamp").is_empty() && nothing_holds(resource, &object);
         if dry_run {

@@ -275,6 +275,11 @@ impl Schema {
         parse::custom(v)
     }
 
+    /// Reads a part of a CRD's schema, whose values are no resources.
+    pub(crate) fn part(v: &Value) -> Result<Schema, SchemaError> {
+        parse::part(v)
+    }
+
     /// A schema that declares nothing: every field is kept and owned by name.
     pub fn open() -> Schema {
         let open =

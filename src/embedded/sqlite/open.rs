@@ -18,8 +18,17 @@ const LAYOUT: i32 = 1;
 const READERS: usize = 4;
 /// How often another process's commits are looked for; asking costs microseconds.
 const TAIL: Duration = Duration::from_millis(50);
-/// How long a lock of another process is waited for.
-pub(super) const BUSY: Duration = Duration::from_secs(20);
+/// How long a lock of another process is waited for, and how often it is tried. SQLite's own
+/// waiting grows to a tenth of a second, and whoever waits so long never gets a turn between
+/// two writes of a busy process.
+const BUSY: Duration = Duration::from_secs(20);
+const TRY: Duration = Duration::from_millis(2);
+
+/// Waits for a lock of another process, with patience but not for ever.
+pub(super) fn wait_for_lock(tries: i32) -> bool {
+    std::thread::sleep(TRY);
+    u128::from(tries.unsigned_abs()) < BUSY.as_millis() / TRY.as_millis()
+}
 
 /// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -107,11 +116,14 @@ fn absolute(path: &Path) -> Result<PathBuf, OpenError> {
         make_private_folder(folder).map_err(trouble)?;
     }
     let folder = folder.canonicalize().map_err(trouble)?;
-    refuse_network(&whole, &folder)?;
-    Ok(match whole.file_name() {
+    let path = match whole.file_name() {
         Some(name) => folder.join(name),
         None => whole,
-    })
+    };
+    // A link leads to the file beside which SQLite keeps its log.
+    let path = path.canonicalize().unwrap_or(path);
+    refuse_network(&path, path.parent().unwrap_or(Path::new("/")))?;
+    Ok(path)
 }
 
 #[cfg(unix)]
@@ -220,8 +232,8 @@ fn bare(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY)?;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_handler(Some(wait_for_lock))?;
     connection.set_prepared_statement_cache_capacity(32);
     Ok(connection)
 }
@@ -253,7 +265,7 @@ fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
                 if cause.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
                     && begun.elapsed() < BUSY =>
             {
-                std::thread::sleep(Duration::from_millis(2));
+                std::thread::sleep(TRY);
             }
             Err(cause) => return Err(cause),
         }

@@ -205,7 +205,7 @@ pub(super) fn run(
                 Ok(true) => STEP,
                 Ok(false) => {
                     // The file becomes shorter only when the log is folded into it.
-                    fold_wal(&connection, STEP).ok();
+                    fold_wal(&mut connection, STEP).ok();
                     Duration::from_secs(3600)
                 }
                 Err(cause) => {
@@ -231,7 +231,7 @@ pub(super) fn run(
                 tracing::warn!(%cause, "compaction failed");
             }
         }
-        wal_limit = bound_wal(&connection, &inner.path, wal_limit);
+        wal_limit = bound_wal(&mut connection, &inner.path, wal_limit);
     }
 }
 
@@ -239,7 +239,7 @@ pub(super) fn run(
 ///
 /// SQLite does so by itself at 4 MiB, but only at a moment without readers, and with many
 /// short ones there may never be such a moment.
-fn bound_wal(connection: &Connection, path: &Path, limit: u64) -> u64 {
+fn bound_wal(connection: &mut Connection, path: &Path, limit: u64) -> u64 {
     let mut wal = path.as_os_str().to_owned();
     wal.push("-wal");
     let size = std::fs::metadata(wal).map_or(0, |file| file.len());
@@ -254,11 +254,11 @@ fn bound_wal(connection: &Connection, path: &Path, limit: u64) -> u64 {
 }
 
 /// Folds the write-ahead log back into the file; tells whether readers let it.
-fn fold_wal(connection: &Connection, patience: Duration) -> rusqlite::Result<bool> {
+fn fold_wal(connection: &mut Connection, patience: Duration) -> rusqlite::Result<bool> {
     connection.busy_timeout(patience)?;
     let busy: rusqlite::Result<bool> =
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
-    connection.busy_timeout(open::BUSY)?;
+    connection.busy_handler(Some(open::wait_for_lock))?;
     Ok(!busy?)
 }
 
