@@ -12,6 +12,7 @@ mod collector;
 mod definitions;
 mod delete;
 mod discovery;
+mod duplicates;
 mod encode;
 mod install;
 mod list;

@@ -246,7 +246,8 @@ fn declares_nothing(schema: &Value, may_type: bool, path: &str, causes: &mut Vec
         ("x-kubernetes-map-type", "undefined"),
         ("x-kubernetes-validations", "empty"),
     ] {
-        if !empty(&schema[key]) && !(key == "type" && may_type) {
+        let allowed = key == "type" && may_type;
+        if !allowed && !empty(&schema[key]) {
             let detail = format!("must be {wanted} to be structural");
             causes.push(forbidden(format!("{path}.{key}"), &detail));
         }
