@@ -24,6 +24,9 @@ use crate::cluster::{Cluster, Options};
 /// How long one command may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What is left of an output to compare.
+type Rest = fn(&str) -> String;
+
 /// Commands that build on each other.
 pub struct Scene {
     pub name: &'static str,
@@ -38,7 +41,7 @@ pub struct Row {
     /// How many lines a watch prints before it is ended.
     lines: usize,
     /// Why the two sides differ by design, and what is left to compare.
-    apart: Option<(&'static str, fn(&str) -> String)>,
+    apart: Option<(&'static str, Rest)>,
 }
 
 /// A command that both sides answer alike.
