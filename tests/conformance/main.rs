@@ -21,6 +21,7 @@ mod discovery;
 mod dryrun;
 mod fields;
 mod finalizers;
+mod goclient;
 mod kinds;
 mod kubectl;
 mod list;
@@ -177,6 +178,7 @@ fn main() -> ExitCode {
     }
     let pair = runtime.block_on(kubectl::Pair::start(&arguments));
     trials.extend(kubectl::trials(&pair));
+    trials.extend(goclient::trials(&pair));
     let conclusion = libtest_mimic::run(&arguments, trials);
     // The servers end here, before the process does.
     drop((embedded, cluster, pair));

@@ -123,7 +123,9 @@ impl Pair {
         let wanted = !arguments.list
             && scenes::all()
                 .iter()
-                .any(|scene| !arguments.is_filtered_out(&Trial::test(title(scene), || Ok(()))));
+                .map(title)
+                .chain(crate::goclient::titles())
+                .any(|title| !arguments.is_filtered_out(&Trial::test(title, || Ok(()))));
         if !wanted {
             return None;
         }
@@ -159,6 +161,12 @@ impl Pair {
             _served: served,
             _folder: folder,
         }))
+    }
+
+    /// Where a side listens, and the token that it asks for.
+    pub fn access(&self, name: &str) -> (&str, Option<&str>) {
+        let side = &self.sides[usize::from(name != self.sides[0].name)];
+        (&side.server, side.token.as_deref())
     }
 
     fn play(&self, scene: &Scene) -> Result<(), Failed> {
