@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::admission::{Admission, Denial, Operation as Verb};
+use super::admission::{self, Admission, Denial, Operation as Verb};
 use super::apply::{self, ApplyError, Manager, Operation};
-use super::catalog::{Catalog, Resource};
+use super::catalog::{Catalog, POLICIES, Resource};
+use super::duplicates::duplicates;
 use super::object::{self, Draft, Part, meta};
-use super::route::Options;
+use super::route::{FieldValidation, Options};
 use super::service::{Answer, Call, Form};
 use super::sqlite::{Expect, Follow, FollowUp, Put, Remove, Revision, StoreError, Write};
 use super::status::{Cause, Failure, Subject};
@@ -31,7 +32,7 @@ enum Outcome {
 impl Shared {
     /// POST of a new object.
     pub(super) async fn create(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
-        let mut object = decode(resource, call)?;
+        let (mut object, repeated) = decode(resource, call)?;
         object::identify(resource, &call.target, &mut object)?;
         if !meta(&object, "resourceVersion").is_empty() && meta(&object, "resourceVersion") != "0" {
             return Err(Failure::other(
@@ -62,6 +63,7 @@ impl Shared {
                     if given.is_empty() && failure.reason == "AlreadyExists" && attempt < 7 => {}
                 stored => {
                     let (object, warnings) = stored?;
+                    let warnings = [repeated, warnings].concat();
                     return self.answer_object(resource, call, 201, object, warnings);
                 }
             }
@@ -83,6 +85,7 @@ impl Shared {
         } = object::create(resource, object, &call.writer, &uid, applied)?;
         self.establish(resource, &mut object, &call.writer.now)
             .await?;
+        readable(resource, &object, None)?;
         warnings.extend(
             self.admit(
                 resource,
@@ -184,7 +187,7 @@ impl Shared {
         resource: &Resource,
         call: &Call,
     ) -> Result<Answer, Failure> {
-        let mut sent = decode(resource, call)?;
+        let (mut sent, repeated) = decode(resource, call)?;
         object::identify(resource, &call.target, &mut sent)?;
         let part = part(call)?;
         let name = call.target.name.clone().unwrap_or_default();
@@ -193,6 +196,7 @@ impl Shared {
         let key = resource.key(call.target.namespace.as_deref().unwrap_or_default(), &name);
         if self.store.get(&key).await?.is_none() && creates_on_update(resource) {
             let (object, warnings) = self.create_object(resource, sent, call, false).await?;
+            let warnings = [repeated, warnings].concat();
             return self.answer_object(resource, call, 201, object, warnings);
         }
         if unconditional && !updates_unconditionally(resource) {
@@ -220,7 +224,9 @@ impl Shared {
             if !unconditional && meta(old, "resourceVersion") != version {
                 return Err(Failure::stale(&resource.subject, &name));
             }
-            object::update(resource, old, sent.clone(), part, &call.writer, false)
+            let mut draft = object::update(resource, old, sent.clone(), part, &call.writer, false)?;
+            draft.warnings.splice(0..0, repeated.iter().cloned());
+            Ok(draft)
         };
         self.change(resource, call, unconditional, change).await
     }
@@ -407,6 +413,7 @@ impl Shared {
             } = change(&old)?;
             self.reestablish(resource, &old, &mut object, &call.writer.now)
                 .await?;
+            readable(resource, &object, Some(&old))?;
             let part = call.target.subresource.as_deref();
             warnings.extend(
                 self.admit(
@@ -663,6 +670,22 @@ fn unreadable(patched: &Value, why: &str) -> Failure {
     Failure::invalid(&nothing, "", vec![cause])
 }
 
+/// Refuses a policy whose expressions cannot be read; one that is stored already may stay.
+fn readable(resource: &Resource, object: &Value, old: Option<&Value>) -> Result<(), Failure> {
+    let unchanged = old.is_some_and(|old| old["spec"] == object["spec"]);
+    if &*resource.storage != POLICIES || unchanged {
+        return Ok(());
+    }
+    match admission::unreadable(object) {
+        causes if causes.is_empty() => Ok(()),
+        causes => Err(Failure::invalid(
+            &resource.subject,
+            meta(object, "name"),
+            causes,
+        )),
+    }
+}
+
 fn other_kind(resource: &Resource, name: &str, kind: &Value) -> Failure {
     let sent = Subject {
         kind: kind.as_str().unwrap_or_default().to_owned(),
@@ -737,8 +760,8 @@ fn generated(prefix: &str) -> String {
     format!("{kept}{suffix}")
 }
 
-/// Reads the body of a create or replace.
-fn decode(resource: &Resource, call: &Call) -> Result<Value, Failure> {
+/// Reads the body of a create or replace, with warnings about fields that stand there twice.
+fn decode(resource: &Resource, call: &Call) -> Result<(Value, Vec<String>), Failure> {
     let unrecognized = |cause: &dyn std::fmt::Display| {
         Failure::bad_request(format!(
             "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {cause}",
@@ -758,10 +781,26 @@ fn decode(resource: &Resource, call: &Call) -> Result<Value, Failure> {
             ]));
         }
     };
-    match value.is_object() {
-        true => Ok(value),
-        false => Err(unrecognized(&"the body is not an object")),
+    if !value.is_object() {
+        return Err(unrecognized(&"the body is not an object"));
     }
+    let strictness = call.writer.field_validation;
+    if strictness == FieldValidation::Ignore || call.content_type == "application/yaml" {
+        return Ok((value, Vec::new()));
+    }
+    let repeated: Vec<String> = duplicates(&call.body)
+        .iter()
+        .map(|path| format!("duplicate field {path:?}"))
+        .collect();
+    if strictness == FieldValidation::Strict && !repeated.is_empty() {
+        return Err(Failure::bad_request(format!(
+            "{kind} in version {:?} cannot be handled as a {kind}: strict decoding error: {}",
+            resource.version,
+            repeated.join(", "),
+            kind = resource.subject.kind,
+        )));
+    }
+    Ok((value, repeated))
 }
 
 fn decode_yaml(body: &[u8]) -> Result<Value, Failure> {

@@ -246,8 +246,8 @@ fn declares_nothing(schema: &Value, may_type: bool, path: &str, causes: &mut Vec
         ("x-kubernetes-map-type", "undefined"),
         ("x-kubernetes-validations", "empty"),
     ] {
-        let excused = key == "type" && may_type;
-        if !(empty(&schema[key]) || excused) {
+        let allowed = key == "type" && may_type;
+        if !allowed && !empty(&schema[key]) {
             let detail = format!("must be {wanted} to be structural");
             causes.push(forbidden(format!("{path}.{key}"), &detail));
         }

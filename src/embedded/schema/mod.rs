@@ -13,6 +13,7 @@ mod format;
 mod parse;
 mod pattern;
 mod prune;
+mod quantity;
 mod resource;
 mod validate;
 
