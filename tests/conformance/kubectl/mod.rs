@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{Arc, mpsc},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -157,6 +157,9 @@ impl Pair {
             "kubectl apply --server-side -f ../../../../deploy/crds -f ../../../../deploy/policies.yaml",
         );
         sides[0].must("kubectl wait --for=condition=Established crd --all");
+        // A real server learns of new kinds and of new policies in its own time.
+        sides[0].until("kubectl create --dry-run=server -f pin.yaml -f release.yaml");
+        sides[0].until("! sed /labels/d pin.yaml | kubectl create --dry-run=server -f -");
         // The garbage collector looks for new kinds rarely, so it starts after them.
         cluster.start_controllers();
         Some(Arc::new(Self {
@@ -301,6 +304,24 @@ impl Side {
             self.name,
             String::from_utf8_lossy(&output.stderr)
         );
+    }
+
+    /// Runs what is no part of the table until it succeeds.
+    fn until(&self, line: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let output = self.shell("default", line).output().expect("sh runs");
+            if output.status.success() {
+                return;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{line} on the {} side: {}",
+                self.name,
+                String::from_utf8_lossy(&output.stderr)
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     fn outcome(&self, namespace: &str, row: &Row) -> Outcome {
