@@ -24,9 +24,6 @@ use crate::cluster::{Cluster, Options};
 /// How long one command may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is left of an output to compare.
-type Rest = fn(&str) -> String;
-
 /// Commands that build on each other.
 pub struct Scene {
     pub name: &'static str,
@@ -40,8 +37,15 @@ pub struct Row {
     meanwhile: &'static [(usize, &'static str)],
     /// How many lines a watch prints before it is ended.
     lines: usize,
-    /// Why the two sides differ by design, and what is left to compare.
-    apart: Option<(&'static str, Rest)>,
+    apart: Option<Apart>,
+}
+
+/// A difference that is by design.
+#[derive(Clone, Copy)]
+struct Apart {
+    why: &'static str,
+    /// What is left to compare.
+    rest: fn(&str) -> String,
 }
 
 /// A command that both sides answer alike.
@@ -67,7 +71,7 @@ impl Row {
     /// Names a difference that is by design, and what is compared nevertheless.
     pub fn apart(self, why: &'static str, rest: fn(&str) -> String) -> Row {
         Row {
-            apart: Some((why, rest)),
+            apart: Some(Apart { why, rest }),
             ..self
         }
     }
@@ -183,8 +187,11 @@ impl Pair {
                 (real.join().expect("a command ran"), embedded)
             });
             if real != embedded {
+                let apart = row.apart.map_or(String::new(), |apart| {
+                    format!(" (compared except for this: {})", apart.why)
+                });
                 differences.push(format!(
-                    "$ {}\n--- real\n{real}+++ embedded\n{embedded}",
+                    "$ {}{apart}\n--- real\n{real}+++ embedded\n{embedded}",
                     row.line
                 ));
             }
@@ -304,7 +311,7 @@ impl Side {
         let rest = |text: &str| {
             let text = normal::form(text, &self.server, &self.home.to_string_lossy());
             match row.apart {
-                Some((_, rest)) => rest(&text),
+                Some(apart) => (apart.rest)(&text),
                 None => text,
             }
         };
