@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::admission::{self, Admission, Denial, Operation as Verb};
 use super::apply::{self, ApplyError, Manager, Operation};
-use super::catalog::{Catalog, POLICIES, Resource};
+use super::catalog::{Catalog, DEFINITIONS, POLICIES, Resource};
 use super::duplicates::duplicates;
 use super::object::{self, Draft, Part, meta};
 use super::route::{FieldValidation, Options};
@@ -85,7 +85,7 @@ impl Shared {
         } = object::create(resource, object, &call.writer, &uid, applied)?;
         self.establish(resource, &mut object, &call.writer.now)
             .await?;
-        readable(resource, &object, None)?;
+        warnings.extend(readable(resource, &object, None).await?);
         warnings.extend(
             self.admit(
                 resource,
@@ -413,7 +413,7 @@ impl Shared {
             } = change(&old)?;
             self.reestablish(resource, &old, &mut object, &call.writer.now)
                 .await?;
-            readable(resource, &object, Some(&old))?;
+            warnings.extend(readable(resource, &object, Some(&old)).await?);
             let part = call.target.subresource.as_deref();
             warnings.extend(
                 self.admit(
@@ -670,15 +670,31 @@ fn unreadable(patched: &Value, why: &str) -> Failure {
     Failure::invalid(&nothing, "", vec![cause])
 }
 
-/// Refuses a policy whose expressions cannot be read; one that is stored already may stay.
-fn readable(resource: &Resource, object: &Value, old: Option<&Value>) -> Result<(), Failure> {
+/// Refuses a policy whose expressions cannot be read, and says which rules will not be enforced.
+async fn readable(
+    resource: &Resource,
+    object: &Value,
+    old: Option<&Value>,
+) -> Result<Vec<String>, Failure> {
+    let storage = resource.storage.clone();
     let unchanged = old.is_some_and(|old| old["spec"] == object["spec"]);
-    if &*resource.storage != POLICIES || unchanged {
-        return Ok(());
+    if unchanged || !matches!(&*storage, DEFINITIONS | POLICIES) {
+        return Ok(Vec::new());
     }
-    match admission::unreadable(object) {
-        causes if causes.is_empty() => Ok(()),
-        causes => Err(Failure::invalid(
+    let written = object.clone();
+    let read = move || {
+        let refused = match &*storage {
+            POLICIES => admission::unreadable(&written),
+            _ => Vec::new(),
+        };
+        (refused, admission::unenforced(&storage, &written))
+    };
+    let (causes, warnings) = tokio::task::spawn_blocking(read)
+        .await
+        .map_err(Failure::internal)?;
+    match causes.is_empty() {
+        true => Ok(warnings),
+        false => Err(Failure::invalid(
             &resource.subject,
             meta(object, "name"),
             causes,
