@@ -26,7 +26,7 @@ pub use crd::{CrdRules, Findings};
 pub use matching::{Admission, Operation};
 pub use policy::{Denial, Policies, Verdict};
 pub use violation::{Violation, ViolationValue};
-pub use written::unreadable;
+pub use written::{unenforced, unreadable};
 
 use std::time::Duration;
 

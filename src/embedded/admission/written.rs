@@ -6,7 +6,9 @@
 use serde_json::Value;
 
 use super::policy::NAMES;
+use super::{CrdRules, Policies};
 use crate::cel::{CelError, Limits, Program};
+use crate::embedded::catalog::{DEFINITIONS, POLICIES};
 use crate::embedded::status::Cause;
 
 /// Where a policy has expressions.
@@ -41,6 +43,20 @@ pub fn unreadable(policy: &Value) -> Vec<Cause> {
         }
     }
     causes
+}
+
+/// Says which rules of a definition or a policy this server takes but cannot enforce.
+pub fn unenforced(storage: &str, object: &Value) -> Vec<String> {
+    match storage {
+        DEFINITIONS => object["spec"]["versions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .flat_map(|version| CrdRules::compile(&version["schema"]["openAPIV3Schema"]).1)
+            .collect(),
+        POLICIES => Policies::compile(std::slice::from_ref(object), &[]).1,
+        _ => Vec::new(),
+    }
 }
 
 fn why_not(source: &str) -> Option<String> {
