@@ -45,12 +45,13 @@ fn main() {
         durable: true,
     };
     let cluster = runtime.block_on(cluster::Cluster::start(options));
+    // A client's connection is made in the runtime that uses it.
+    let inside = runtime.enter();
     let mut targets = vec![("embedded", embedded.client("default"))];
     if let Some(cluster) = &cluster {
-        // A client's connection is made in the runtime that uses it.
-        let client = runtime.block_on(async { cluster.client() });
-        targets.push(("cluster", client));
+        targets.push(("cluster", cluster.client()));
     }
+    drop(inside);
     for (_, client) in &targets {
         runtime.block_on(fill(client));
     }
