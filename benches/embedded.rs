@@ -47,10 +47,13 @@ fn main() {
         durable: true,
     };
     let cluster = runtime.block_on(cluster::Cluster::start(options));
+    // A client's connection is made in the runtime that uses it.
+    let inside = runtime.enter();
     let mut targets = vec![("embedded", embedded.client("default"))];
     if let Some(cluster) = &cluster {
         targets.push(("cluster", cluster.client()));
     }
+    drop(inside);
     for (_, client) in &targets {
         runtime.block_on(fill(client));
     }

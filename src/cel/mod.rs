@@ -33,6 +33,7 @@ mod eval;
 mod functions;
 mod loops;
 mod meter;
+mod select;
 mod tree;
 mod value;
 
@@ -337,6 +338,12 @@ impl Program {
     /// Tells whether the expression needs a name bound.
     pub fn uses(&self, name: &str) -> bool {
         self.0.names.contains(name)
+    }
+
+    /// Returns the chains of fields that the expression selects from a name, such as `a`, `b`
+    /// for `self.a.b`; what is reached through an index or a loop is left out.
+    pub fn selections(&self, name: &str) -> Vec<Vec<&str>> {
+        select::chains(&self.0.root, name)
     }
 
     /// Evaluates the expression. An empty optional becomes null, times and durations become

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::admission::{CrdRules, Policies};
 use super::builtin;
 use super::convert::Shape;
+use super::definitions::is_established;
 use super::schema::Schema;
 use super::sqlite::{Key, Revision};
 use super::status::Subject;
@@ -197,7 +198,10 @@ impl Catalog {
             resources.insert(key, resource);
         };
         BUILT_IN.iter().cloned().for_each(&mut offer);
-        for definition in definitions {
+        for definition in definitions
+            .iter()
+            .filter(|definition| is_established(definition))
+        {
             match earlier.map(|earlier| earlier.unchanged(definition)) {
                 Some(known) if !known.is_empty() => known.into_iter().for_each(&mut offer),
                 _ => custom(definition)
@@ -207,8 +211,17 @@ impl Catalog {
             }
         }
         for (_, versions) in &mut groups {
-            versions.sort_by(|a, b| version_rank(b).cmp(&version_rank(a)));
+            versions.sort_by_key(|version| std::cmp::Reverse(version_rank(version)));
         }
+        // Built-in groups keep their order; of the others the most mature comes first.
+        let own = |group: &str| builtin::resources().iter().any(|r| r.group == group);
+        groups.sort_by_cached_key(|(group, versions)| match own(group) {
+            true => (false, None, String::new()),
+            false => {
+                let best = versions.first().map(|version| version_rank(version));
+                (true, best.map(std::cmp::Reverse), group.clone())
+            }
+        });
         let rules = earlier
             .filter(|earlier| {
                 earlier.rules.policies == policies && earlier.rules.bindings == bindings

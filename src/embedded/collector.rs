@@ -319,6 +319,8 @@ impl Shared {
         let uid = meta(&definition, "uid").to_owned();
         self.drop_finalizer(&definitions, &key, &uid, definitions::CLEANUP)
             .await?;
+        self.free_names(&definitions, group, &service::now())
+            .await?;
         Ok(true)
     }
 

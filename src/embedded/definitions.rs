@@ -1,96 +1,264 @@
-//! What the server itself writes about a CustomResourceDefinition: names accepted, established.
+//! What the server itself checks and writes about a CustomResourceDefinition: a schema that can
+//! be served, names accepted, established.
 //!
-//! A real server does this in the background; here it is true as soon as it is stored.
+//! A real server does the latter in the background; here it is true as soon as it is stored.
+
+mod naming;
+mod rules;
+mod structural;
 
 use serde_json::{Value, json};
 
+use super::apply::{self, Manager, Operation};
 use super::catalog::{DEFINITIONS, Resource};
+use super::object::meta;
 use super::status::{Cause, Failure};
+use super::write::Stored;
+use super::{Shared, encode};
 
 /// The finalizer that lets a definition go only after its objects.
 pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Completes and checks a new definition; other kinds pass untouched.
-pub fn establish(resource: &Resource, object: &mut Value, now: &str) -> Result<(), Failure> {
-    if &*resource.storage != DEFINITIONS {
-        return Ok(());
+impl Shared {
+    /// Completes and checks a new definition; other kinds pass untouched.
+    pub(super) async fn establish(
+        &self,
+        resource: &Resource,
+        object: &mut Value,
+        now: &str,
+    ) -> Result<(), Failure> {
+        if &*resource.storage != DEFINITIONS {
+            return Ok(());
+        }
+        complete_names(object);
+        let name = meta(object, "name").to_owned();
+        let mut causes = misnamed(object);
+        causes.extend(without_storage(object));
+        causes.extend(unusable(&object["spec"]).await?);
+        if !causes.is_empty() {
+            return Err(Failure::invalid(&resource.subject, &name, causes));
+        }
+        let stored: Vec<Value> = storage_version(object).into_iter().collect();
+        // What the creation itself puts there belongs to no field manager.
+        object["status"] = json!({
+            "acceptedNames": {"kind": "", "plural": ""},
+            "conditions": [],
+            "storedVersions": stored,
+        });
+        let before = object.clone();
+        accept_names(object, &self.all(DEFINITIONS).await?, now);
+        let manager = Manager {
+            name: "kube-apiserver",
+            operation: Operation::Update,
+            api_version: &resource.api_version(),
+            subresource: Some("status"),
+            time: now,
+            reset_fields: &["spec"],
+        };
+        apply::track_update(&resource.schema, Some(&before), object, &manager);
+        Ok(())
     }
+
+    /// Checks a changed definition, and keeps what the server says about it in step.
+    pub(super) async fn reestablish(
+        &self,
+        resource: &Resource,
+        old: &Value,
+        object: &mut Value,
+        now: &str,
+    ) -> Result<(), Failure> {
+        if &*resource.storage != DEFINITIONS || old["spec"] == object["spec"] {
+            return Ok(());
+        }
+        complete_names(object);
+        let mut causes: Vec<Cause> = without_storage(object).into_iter().collect();
+        if old["spec"]["versions"] != object["spec"]["versions"] {
+            causes.extend(unusable(&object["spec"]).await?);
+        }
+        causes.extend(changed(old, object));
+        if !causes.is_empty() {
+            let name = meta(old, "name");
+            return Err(Failure::invalid(&resource.subject, name, causes));
+        }
+        let stored = storage_version(object);
+        if let (Some(stored), Some(list)) =
+            (stored, object["status"]["storedVersions"].as_array_mut())
+            && !list.contains(&stored)
+        {
+            list.push(stored);
+        }
+        if old["spec"]["names"] != object["spec"]["names"] {
+            accept_names(object, &self.all(DEFINITIONS).await?, now);
+        }
+        Ok(())
+    }
+
+    /// Gives the names that a removed definition held to those that waited for them.
+    pub(super) async fn free_names(
+        &self,
+        resource: &Resource,
+        group: &Value,
+        now: &str,
+    ) -> Result<(), Failure> {
+        let mut all = self.all(DEFINITIONS).await?;
+        for at in 0..all.len() {
+            let waits = |definition: &Value| {
+                definition["spec"]["group"] == *group
+                    && condition(definition, "NamesAccepted") == Some("False")
+            };
+            let Some(name) = all.get(at).filter(|d| waits(d)).map(|d| meta(d, "name")) else {
+                continue;
+            };
+            let Some(row) = self.store.get(&resource.key("", name)).await? else {
+                continue;
+            };
+            let old = encode::value(resource, &row)?;
+            let mut object = old.clone();
+            accept_names(&mut object, &all, now);
+            if object == old {
+                continue;
+            }
+            match self.put(resource, &old, &object, Vec::new()).await {
+                // Whoever was faster looked at the names too.
+                Ok(_) | Err(Stored::Conflict) => {}
+                Err(Stored::Failed(failure)) => return Err(failure),
+            }
+            if let Some(place) = all.get_mut(at) {
+                *place = object;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether objects of a definition are served.
+pub fn is_established(definition: &Value) -> bool {
+    condition(definition, "Established") != Some("False")
+}
+
+fn condition<'a>(definition: &'a Value, kind: &str) -> Option<&'a str> {
+    let conditions = definition["status"]["conditions"].as_array()?;
+    let found = conditions.iter().find(|found| found["type"] == kind)?;
+    found["status"].as_str()
+}
+
+/// Decides which names the definition gets, and says so in its status.
+fn accept_names(object: &mut Value, others: &[Value], now: &str) {
+    let naming = naming::of(object, others);
+    let names = match &naming.conflict {
+        None => ("True", "NoConflicts", "no conflicts found"),
+        Some((reason, message)) => ("False", *reason, message.as_str()),
+    };
+    set_condition(object, "NamesAccepted", names, now);
+    // What was established once stays so: its objects are there.
+    if condition(object, "Established") != Some("True") {
+        let established = match naming.conflict {
+            None => (
+                "True",
+                "InitialNamesAccepted",
+                "the initial names have been accepted",
+            ),
+            Some(_) => ("False", "NotAccepted", "not all names are accepted"),
+        };
+        set_condition(object, "Established", established, now);
+    }
+    object["status"]["acceptedNames"] = naming.accepted;
+}
+
+fn set_condition(object: &mut Value, kind: &str, said: (&str, &str, &str), now: &str) {
+    let (status, reason, message) = said;
+    let before = condition(object, kind).map(str::to_owned);
+    if !object["status"]["conditions"].is_array() {
+        object["status"]["conditions"] = json!([]);
+    }
+    let Some(list) = object["status"]["conditions"].as_array_mut() else {
+        return;
+    };
+    let mut said = json!({
+        "type": kind, "status": status, "reason": reason,
+        "message": message, "lastTransitionTime": now,
+    });
+    match list.iter_mut().find(|found| found["type"] == kind) {
+        Some(found) => {
+            if before.as_deref() == Some(status) {
+                said["lastTransitionTime"] = found["lastTransitionTime"].take();
+            }
+            *found = said;
+        }
+        None => list.push(said),
+    }
+}
+
+/// What is wrong with the schemas; reading rules takes a while.
+async fn unusable(spec: &Value) -> Result<Vec<Cause>, Failure> {
+    let spec = spec.clone();
+    tokio::task::spawn_blocking(move || structural::check(&spec))
+        .await
+        .map_err(Failure::internal)
+}
+
+fn misnamed(object: &Value) -> Vec<Cause> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let name = text(&object["metadata"]["name"]);
+    let name = meta(object, "name");
     let (plural, group) = (
         text(&object["spec"]["names"]["plural"]),
         text(&object["spec"]["group"]),
     );
-    let mut causes = Vec::new();
-    if name != format!("{plural}.{group}") {
-        causes.push(Cause {
-            reason: "FieldValueInvalid".into(),
-            message: format!("Invalid value: {name:?}: must be spec.names.plural+\".\"+spec.group"),
-            field: "metadata.name".into(),
-        });
+    if name == format!("{plural}.{group}") {
+        return Vec::new();
     }
-    let stored: Vec<String> = object["spec"]["versions"]
+    vec![Cause {
+        reason: "FieldValueInvalid".into(),
+        message: format!("Invalid value: {name:?}: must be spec.names.plural+\".\"+spec.group"),
+        field: "metadata.name".into(),
+    }]
+}
+
+fn without_storage(object: &Value) -> Option<Cause> {
+    let versions = &object["spec"]["versions"];
+    let stored = versions
         .as_array()
         .into_iter()
         .flatten()
-        .filter(|version| version["storage"] == true)
-        .map(|version| text(&version["name"]))
-        .collect();
-    if stored.len() != 1 {
-        causes.push(Cause {
-            reason: "FieldValueInvalid".into(),
-            message: format!(
-                "Invalid value: {}: must have exactly one version marked as storage version",
-                object["spec"]["versions"]
-            ),
-            field: "spec.versions".into(),
-        });
-    }
-    if !causes.is_empty() {
-        return Err(Failure::invalid(&resource.subject, &name, causes));
-    }
-    complete_names(object);
-    let condition = |kind: &str, reason: &str, message: &str| {
-        json!({
-            "type": kind, "status": "True", "reason": reason,
-            "message": message, "lastTransitionTime": now,
-        })
-    };
-    object["status"] = json!({
-        "conditions": [
-            condition("NamesAccepted", "NoConflicts", "no conflicts found"),
-            condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
-        ],
-        "acceptedNames": object["spec"]["names"],
-        "storedVersions": stored,
-    });
-    let finalizers = super::object::meta_mut(object)
-        .entry("finalizers")
-        .or_insert_with(|| json!([]));
-    if let Value::Array(list) = finalizers {
-        list.push(CLEANUP.into());
-    }
-    Ok(())
+        .filter(|version| version["storage"] == true);
+    (stored.count() != 1).then(|| Cause {
+        reason: "FieldValueInvalid".into(),
+        message: format!(
+            "Invalid value: {versions}: must have exactly one version marked as storage version"
+        ),
+        field: "spec.versions".into(),
+    })
 }
 
-/// Keeps what the server says about a definition in step with a changed one.
-pub fn reestablish(resource: &Resource, old: &Value, object: &mut Value) {
-    if &*resource.storage != DEFINITIONS || old["spec"] == object["spec"] {
-        return;
-    }
-    complete_names(object);
-    object["status"]["acceptedNames"] = object["spec"]["names"].clone();
-    let stored = object["spec"]["versions"]
+/// Fields on which the place of stored objects depends.
+fn changed(old: &Value, object: &Value) -> Vec<Cause> {
+    let established = condition(old, "Established") == Some("True");
+    [
+        ("/spec/scope", "spec.scope", !established),
+        ("/spec/names/kind", "spec.names.kind", !established),
+        ("/spec/group", "spec.group", false),
+        ("/spec/names/plural", "spec.names.plural", false),
+    ]
+    .into_iter()
+    .filter(|(pointer, _, free)| !free && old.pointer(pointer) != object.pointer(pointer))
+    .map(|(pointer, field, _)| Cause {
+        reason: "FieldValueInvalid".into(),
+        message: format!(
+            "Invalid value: {}: field is immutable",
+            object.pointer(pointer).unwrap_or(&Value::Null)
+        ),
+        field: field.into(),
+    })
+    .collect()
+}
+
+fn storage_version(object: &Value) -> Option<Value> {
+    object["spec"]["versions"]
         .as_array()
         .into_iter()
         .flatten()
         .find(|version| version["storage"] == true)
-        .map(|version| version["name"].clone());
-    if let (Some(stored), Some(list)) = (stored, object["status"]["storedVersions"].as_array_mut())
-        && !list.contains(&stored)
-    {
-        list.push(stored);
-    }
+        .map(|version| version["name"].clone())
 }
 
 fn complete_names(object: &mut Value) {

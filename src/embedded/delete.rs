@@ -343,6 +343,10 @@ fn doomed(resource: &Resource, old: &Value, deletion: &Deletion, now: &str) -> V
             Propagation::Orphan => finalizers.push(ORPHAN.into()),
         }
     }
+    let cleanup = super::definitions::CLEANUP;
+    if &*resource.storage == DEFINITIONS && first && !finalizers.iter().any(|f| f == cleanup) {
+        finalizers.push(cleanup.into());
+    }
     let meta = object::meta_mut(&mut object);
     match finalizers.is_empty() {
         true => meta.remove("finalizers"),

@@ -18,6 +18,10 @@ pub(super) fn server_version() -> Answer {
         json!({
             "major": major,
             "minor": minor,
+            "emulationMajor": major,
+            "emulationMinor": minor,
+            "minCompatibilityMajor": major,
+            "minCompatibilityMinor": "35",
             "gitVersion": format!("{git}+bowline"),
             "gitCommit": "",
             "gitTreeState": "",

@@ -13,6 +13,7 @@ mod convert;
 mod definitions;
 mod delete;
 mod discovery;
+mod duplicates;
 mod encode;
 mod install;
 mod list;

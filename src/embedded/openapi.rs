@@ -4,13 +4,14 @@
 
 use std::collections::BTreeSet;
 
+use http::{HeaderMap, header};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::builtin;
 use super::catalog::{Catalog, Resource, api_version};
 use super::encode;
-use super::service::Answer;
+use super::service::{Answer, Content};
 use super::status::Failure;
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -44,7 +45,22 @@ pub(super) fn document(catalog: &Catalog, group: &str, version: &str) -> Result<
 }
 
 /// `/openapi/v2`: the types alone, in the older form.
-pub(super) fn v2(catalog: &Catalog) -> Answer {
+///
+/// In protobuf, which kubectl asks for before it sends a `kind: List`, the document is empty: what
+/// it does not define kubectl leaves to the server to check.
+pub(super) fn v2(catalog: &Catalog, headers: &HeaderMap) -> Answer {
+    const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    let accept = headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok());
+    if accept.is_some_and(|accept| accept.contains("proto-openapi")) {
+        return Answer {
+            code: 200,
+            // No bytes are a whole message of protobuf: one without fields.
+            content: Content::Other(PROTOBUF, Vec::new()),
+            warnings: Vec::new(),
+        };
+    }
     let mut definitions = Map::new();
     for (group, versions) in catalog.groups() {
         for version in versions {

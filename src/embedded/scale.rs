@@ -48,11 +48,43 @@ impl Shared {
             if replicas < 0 && resource.custom.is_none() {
                 return Err(below_zero(resource, meta(old, "name"), replicas));
             }
-            object::update(resource, old, object, Part::Scale, &call.writer, false)
+            // A number that nobody owns stays so: its Scale has no managed fields to begin with.
+            let untracked = !is_owned(old, &places.replicas);
+            let draft = object::update(resource, old, object, Part::Scale, &call.writer, untracked);
+            draft.map(|mut draft| {
+                forget_time(&mut draft.object);
+                draft
+            })
         };
         let (object, warnings) = self.changed(resource, call, true, change).await?;
         Ok(Answer::json(200, view(resource, &object)).warning(warnings))
     }
+}
+
+/// A real server keeps no time with the ownership of a scale, and what has none comes first.
+fn forget_time(object: &mut Value) {
+    let Some(entries) = object["metadata"]["managedFields"].as_array_mut() else {
+        return;
+    };
+    for entry in entries.iter_mut() {
+        if entry["subresource"] == "scale"
+            && let Some(entry) = entry.as_object_mut()
+        {
+            entry.remove("time");
+        }
+    }
+    entries.sort_by_key(|entry| entry["operation"] != "Apply" && entry.get("time").is_some());
+}
+
+/// Tells whether a field manager owns the number.
+fn is_owned(object: &Value, path: &str) -> bool {
+    let names = path.split('.').filter(|part| !part.is_empty());
+    let path: String = names.map(|name| format!("/f:{name}")).collect();
+    let entries = object["metadata"]["managedFields"].as_array();
+    entries
+        .into_iter()
+        .flatten()
+        .any(|entry| entry["fieldsV1"].pointer(&path).is_some())
 }
 
 fn below_zero(resource: &Resource, name: &str, replicas: i64) -> Failure {

@@ -327,11 +327,12 @@ impl Fields {
             for part in field.split('.') {
                 value = &value[part];
             }
-            let same = match value {
-                Value::String(text) => text == wanted,
-                Value::Null => wanted.is_empty(),
-                other => other.to_string() == *wanted,
+            let text = match value {
+                Value::String(text) => text.clone(),
+                Value::Null => String::new(),
+                other => other.to_string(),
             };
+            let same = text == *wanted;
             same == *equal
         })
     }

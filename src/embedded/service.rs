@@ -60,6 +60,8 @@ pub(super) enum Content {
     Stream(Body),
     /// An aggregated discovery document, whose form is named in the media type.
     Aggregated(Value, String),
+    /// Something in a media type of its own.
+    Other(&'static str, Vec<u8>),
 }
 
 impl Answer {
@@ -142,7 +144,7 @@ impl Embedded {
                 content: Content::Text("ok"),
                 warnings: Vec::new(),
             }),
-            Route::OpenApiV2 => Ok(openapi::v2(&catalog)),
+            Route::OpenApiV2 => Ok(openapi::v2(&catalog, &parts.headers)),
             Route::Unknown => Ok(no_such_page()),
         }
     }
@@ -241,7 +243,12 @@ impl Embedded {
         if let Some(part) = &call.target.subresource
             && resource.subresource(part).is_none()
         {
-            return nowhere(&call.target.group);
+            return match (&resource.custom, part.as_str(), &call.target.name) {
+                (Some(_), "status" | "scale", Some(name)) => {
+                    Err(Failure::not_found(&resource.subject, name))
+                }
+                _ => nowhere(&call.target.group),
+            };
         }
         if call.target.subresource.is_none()
             && !resource.verbs.iter().any(|verb| verb == verb_of(&call))
@@ -386,6 +393,10 @@ fn accepts_yaml(headers: &HeaderMap) -> bool {
 fn respond(answer: Result<Answer, Failure>, yaml: bool) -> Response<Body> {
     let answer = answer
         .unwrap_or_else(|failure| Answer::json(failure.status_code().as_u16(), failure.to_json()));
+    let line = |mut bytes: Vec<u8>| {
+        bytes.push(b'\n');
+        bytes
+    };
     let full = |bytes: Vec<u8>| {
         Full::new(Bytes::from(bytes))
             .map_err(|never| match never {})
@@ -400,9 +411,10 @@ fn respond(answer: Result<Answer, Failure>, yaml: bool) -> Response<Body> {
             ("application/json", full(encode::to_bytes(&value)))
         }
         Content::Text(text) => ("text/plain; charset=utf-8", full(text.into())),
+        Content::Other(media, bytes) => (media, full(bytes)),
         Content::Stream(body) => ("application/json", body),
-        Content::Bytes(bytes) if !yaml => ("application/json", full(bytes)),
-        Content::Json(value) if !yaml => ("application/json", full(encode::to_bytes(&value))),
+        Content::Bytes(bytes) if !yaml => ("application/json", full(line(bytes))),
+        Content::Json(value) if !yaml => ("application/json", full(line(encode::to_bytes(&value)))),
         Content::Json(value) => ("application/yaml", full(crate::yaml::write(&value).into())),
         Content::Bytes(bytes) => {
             let value = serde_json::from_slice(&bytes).unwrap_or(json!({}));

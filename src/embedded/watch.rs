@@ -53,6 +53,8 @@ impl Shared {
         }
         let life = options
             .timeout_seconds
+            // Zero is as good as not said.
+            .filter(|seconds| *seconds > 0)
             .map_or(DEFAULT_LIFE, Duration::from_secs)
             .min(LONGEST_LIFE);
         let watching = Watching {

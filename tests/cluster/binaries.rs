@@ -9,6 +9,8 @@ use std::{
     time::Instant,
 };
 
+use sha2::{Digest, Sha256};
+
 const KUBERNETES: &str = "v1.36.3";
 const ETCD: &str = "v3.7.3";
 const PROGRAMS: [&str; 4] = [
@@ -108,6 +110,36 @@ fn build(cache: &Path, missing: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
+/// Builds the program that uses an API as programs in Go do, once for each state of its source.
+///
+/// # Errors
+/// One line that says what is missing and how to get it.
+pub fn goclient() -> Result<PathBuf, String> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/assets/goclient");
+    let read = |error: std::io::Error| format!("cannot read the source of goclient: {error}");
+    let mut files: Vec<PathBuf> = fs::read_dir(&source)
+        .map_err(read)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()
+        .map_err(read)?;
+    files.sort();
+    let mut digest = Sha256::new();
+    for file in &files {
+        digest.update(fs::read(file).map_err(read)?);
+    }
+    let state: String = digest
+        .finalize()
+        .iter()
+        .take(6)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let (cache, program) = (cache(), format!("goclient-{state}"));
+    if !holds(&cache, &program) {
+        build(&cache, &[&program])?;
+    }
+    Ok(cache.join(program))
+}
+
 fn build_one(go: &Path, cache: &Path, program: &str) -> Result<(), String> {
     let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/assets");
     let (module, version, minutes, package, flags) = if program == "etcd" {
@@ -115,6 +147,14 @@ fn build_one(go: &Path, cache: &Path, program: &str) -> Result<(), String> {
             "etcd",
             ETCD,
             "half a minute",
+            ".".to_owned(),
+            "-s -w".to_owned(),
+        )
+    } else if program.starts_with("goclient-") {
+        (
+            "goclient",
+            KUBERNETES,
+            "a minute",
             ".".to_owned(),
             "-s -w".to_owned(),
         )

@@ -5,7 +5,7 @@
 
 #![allow(dead_code)] // every test program uses another part of it
 
-mod binaries;
+pub mod binaries;
 mod server;
 
 use std::{

@@ -307,6 +307,8 @@ async fn a_new_column_and_field_are_served(t: Target) -> Outcome {
         .await
         .ok();
     same("spec", &read["spec"], json!({"n": 1, "m": 7}));
+    // A list waits for the storage that the new definition brings.
+    t.until(&path, "a list", |answer| answer.code == 200).await;
     let table = t
         .get_as(&path, "application/json;as=Table;g=meta.k8s.io;v=v1")
         .await

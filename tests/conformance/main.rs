@@ -12,6 +12,7 @@ mod widget;
 mod admission;
 mod apply;
 mod bodies;
+mod builtin;
 mod crd;
 mod create;
 mod delete;
@@ -20,21 +21,25 @@ mod discovery;
 mod dryrun;
 mod fields;
 mod finalizers;
+mod goclient;
 mod kinds;
 mod kubectl;
 mod list;
 mod names;
 mod namespaces;
+mod ownership;
 mod pagination;
 mod patch;
 mod read;
 mod releases;
 mod reviews;
 mod runtime;
+mod schemas;
 mod selectors;
 mod strategic;
 mod subresources;
 mod table;
+mod tables;
 mod update;
 mod validation;
 mod watch;
@@ -55,6 +60,7 @@ pub struct Case {
     name: String,
     run: Arc<Run>,
     alone: bool,
+    cluster_only: bool,
 }
 
 /// Makes a case of an async function; the function's path gives the case its name.
@@ -71,6 +77,7 @@ where
             .to_owned(),
         run: Arc::new(move |target| Box::pin(run(target))),
         alone: false,
+        cluster_only: false,
     }
 }
 
@@ -82,6 +89,18 @@ where
 {
     Case {
         alone: true,
+        ..case(run)
+    }
+}
+
+/// Makes a case that compares what embedded knows with a real server, and so needs one.
+pub fn on_the_cluster<F, R>(run: F) -> Case
+where
+    F: Fn(Target) -> R + Send + Sync + 'static,
+    R: Future<Output = Outcome> + Send + 'static,
+{
+    Case {
+        cluster_only: true,
         ..case(run)
     }
 }
@@ -113,6 +132,7 @@ fn cases() -> Vec<Case> {
         strategic::cases(),
         subresources::cases(),
         table::cases(),
+        tables::cases(),
         update::cases(),
         validation::cases(),
         watch::cases(),
@@ -149,12 +169,16 @@ fn main() -> ExitCode {
     });
     let mut trials = Vec::new();
     for (name, place) in [("embedded", &embedded), ("cluster", &cluster)] {
-        for case in &cases {
+        for case in cases
+            .iter()
+            .filter(|case| name == "cluster" || !case.cluster_only)
+        {
             trials.push(trial(name, case.clone(), place.clone(), runtime.handle()));
         }
     }
     let pair = runtime.block_on(kubectl::Pair::start(&arguments));
     trials.extend(kubectl::trials(&pair));
+    trials.extend(goclient::trials(&pair));
     let conclusion = libtest_mimic::run(&arguments, trials);
     // The servers end here, before the process does.
     drop((embedded, cluster, pair));

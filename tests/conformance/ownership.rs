@@ -425,7 +425,7 @@ async fn apply_step(
     mut body: Map<String, Value>,
     mut manager: Manager<'_>,
     dice: &mut Dice,
-    finish: &dyn Fn(Value) -> Value,
+    finish: &(dyn Fn(Value) -> Value + Sync),
 ) -> Result<(String, Result<Value, String>, Value), String> {
     manager.operation = Operation::Apply;
     if let Some(strategy) = body

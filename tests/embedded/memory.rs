@@ -63,7 +63,7 @@ pub async fn remember(file: &Path, arguments: &str) {
     }
     assert_eq!(found, count);
     tell("metadata");
-    let mut pages = ListParams::default().limit(50);
+    let mut pages = ListParams::default().limit(20);
     let mut found = 0;
     loop {
         let page = api.list(&pages).await.unwrap();

@@ -17,6 +17,7 @@ mod crd;
 mod matching;
 mod policy;
 mod violation;
+mod written;
 
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ pub use crd::{CrdRules, Findings};
 pub use matching::{Admission, Operation};
 pub use policy::{Denial, Policies, Verdict};
 pub use violation::{Violation, ViolationValue};
+pub use written::{unenforced, unreadable};
 
 use std::time::Duration;
 

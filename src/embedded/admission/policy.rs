@@ -6,7 +6,7 @@ use super::matching::{Admission, Match};
 use super::{compile, real_words, request_budget, worded};
 use crate::cel::{AccessQuery, Bindings, Budget, Program};
 
-const NAMES: [&str; 7] = [
+pub(super) const NAMES: [&str; 7] = [
     "object",
     "oldObject",
     "request",

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{DefaultStep, Flavor, Kind, Type};
+use super::{DefaultStep, Flavor, Kind, Type, quantity};
 
 pub(super) fn fill(flavor: Flavor, ty: Type<'_>, value: &mut Value) {
     let Some(node) = ty.node() else { return };
@@ -74,6 +74,15 @@ pub(super) fn fill(flavor: Flavor, ty: Type<'_>, value: &mut Value) {
 fn fill_in(flavor: Flavor, ty: Type<'_>, value: &mut Value) {
     if value.is_object() || value.is_array() {
         fill(flavor, ty, value);
+    } else if ty.node().is_some_and(|n| n.kind == Kind::Quantity) {
+        let written = match value {
+            Value::String(text) => quantity::canonical(text),
+            Value::Number(number) => quantity::canonical(&number.to_string()),
+            _ => None,
+        };
+        if let Some(written) = written {
+            *value = written.into();
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod format;
 mod parse;
 mod pattern;
 mod prune;
+mod quantity;
 mod resource;
 mod validate;
 
@@ -273,6 +274,11 @@ impl Schema {
     /// Reads the schema of a CRD; its root gets apiVersion, kind and metadata.
     pub fn from_openapi(v: &Value) -> Result<Schema, SchemaError> {
         parse::custom(v)
+    }
+
+    /// Reads a part of a CRD's schema, whose values are no resources.
+    pub(crate) fn part(v: &Value) -> Result<Schema, SchemaError> {
+        parse::part(v)
     }
 
     /// A schema that declares nothing: every field is kept and owned by name.

@@ -77,13 +77,25 @@ pub(super) fn object_meta() -> Value {
                 "controller": {"type": "boolean"}, "blockOwnerDeletion": {"type": "boolean"}}}}}})
 }
 
+impl Default for Parser {
+    fn default() -> Parser {
+        Parser {
+            flavor: Flavor::Custom,
+            nodes: Vec::new(),
+            names: BTreeMap::new(),
+            object_meta: None,
+        }
+    }
+}
+
+pub(super) fn part(v: &Value) -> Result<Schema, SchemaError> {
+    let mut parser = Parser::default();
+    let root = parser.slot(v, "", false)?;
+    Ok(parser.schema(root))
+}
+
 pub(super) fn custom(v: &Value) -> Result<Schema, SchemaError> {
-    let mut parser = Parser {
-        flavor: Flavor::Custom,
-        nodes: Vec::new(),
-        names: BTreeMap::new(),
-        object_meta: None,
-    };
+    let mut parser = Parser::default();
     let mut root = v.clone();
     if let Some(map) = root.as_object_mut() {
         map.entry("type").or_insert_with(|| json!("object"));
@@ -95,13 +107,7 @@ pub(super) fn custom(v: &Value) -> Result<Schema, SchemaError> {
         node.embedded = false;
     }
     root.fill = None;
-    Ok(Schema {
-        types: Arc::new(Types {
-            flavor: Flavor::Custom,
-            nodes: parser.nodes,
-        }),
-        root,
-    })
+    Ok(parser.schema(root))
 }
 
 pub(super) fn definitions(
@@ -185,6 +191,16 @@ fn is_zero(v: &Value) -> bool {
 }
 
 impl Parser {
+    fn schema(self, root: Slot) -> Schema {
+        Schema {
+            types: Arc::new(Types {
+                flavor: self.flavor,
+                nodes: self.nodes,
+            }),
+            root,
+        }
+    }
+
     /// Reads one use of a type: a reference with its own attributes, or a type written in place.
     fn slot(&mut self, v: &Value, path: &str, open: bool) -> Result<Slot, SchemaError> {
         let map = v.as_object().ok_or_else(|| SchemaError::NotAnObject {

@@ -8,6 +8,7 @@ mod builtin;
 mod cells;
 mod jsonpath;
 mod pod;
+mod words;
 
 use serde_json::{Value, json};
 

@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{Arc, mpsc},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -37,8 +37,15 @@ pub struct Row {
     meanwhile: &'static [(usize, &'static str)],
     /// How many lines a watch prints before it is ended.
     lines: usize,
-    /// Why the two sides differ by design, and what is left to compare.
-    apart: Option<(&'static str, fn(&str) -> String)>,
+    apart: Option<Apart>,
+}
+
+/// A difference that is by design.
+#[derive(Clone, Copy)]
+struct Apart {
+    why: &'static str,
+    /// What is left to compare.
+    rest: fn(&str) -> String,
 }
 
 /// A command that both sides answer alike.
@@ -64,7 +71,7 @@ impl Row {
     /// Names a difference that is by design, and what is compared nevertheless.
     pub fn apart(self, why: &'static str, rest: fn(&str) -> String) -> Row {
         Row {
-            apart: Some((why, rest)),
+            apart: Some(Apart { why, rest }),
             ..self
         }
     }
@@ -120,7 +127,9 @@ impl Pair {
         let wanted = !arguments.list
             && scenes::all()
                 .iter()
-                .any(|scene| !arguments.is_filtered_out(&Trial::test(title(scene), || Ok(()))));
+                .map(title)
+                .chain(crate::goclient::titles())
+                .any(|title| !arguments.is_filtered_out(&Trial::test(title, || Ok(()))));
         if !wanted {
             return None;
         }
@@ -148,6 +157,9 @@ impl Pair {
             "kubectl apply --server-side -f ../../../../deploy/crds -f ../../../../deploy/policies.yaml",
         );
         sides[0].must("kubectl wait --for=condition=Established crd --all");
+        // A real server learns of new kinds and of new policies in its own time.
+        sides[0].until("kubectl create --dry-run=server -f pin.yaml -f release.yaml");
+        sides[0].until("! sed /labels/d pin.yaml | kubectl create --dry-run=server -f -");
         // The garbage collector looks for new kinds rarely, so it starts after them.
         cluster.start_controllers();
         Some(Arc::new(Self {
@@ -156,6 +168,12 @@ impl Pair {
             _served: served,
             _folder: folder,
         }))
+    }
+
+    /// Where a side listens, and the token that it asks for.
+    pub fn access(&self, name: &str) -> (&str, Option<&str>) {
+        let side = &self.sides[usize::from(name != self.sides[0].name)];
+        (&side.server, side.token.as_deref())
     }
 
     fn play(&self, scene: &Scene) -> Result<(), Failed> {
@@ -172,8 +190,11 @@ impl Pair {
                 (real.join().expect("a command ran"), embedded)
             });
             if real != embedded {
+                let apart = row.apart.map_or(String::new(), |apart| {
+                    format!(" (compared except for this: {})", apart.why)
+                });
                 differences.push(format!(
-                    "$ {}\n--- real\n{real}+++ embedded\n{embedded}",
+                    "$ {}{apart}\n--- real\n{real}+++ embedded\n{embedded}",
                     row.line
                 ));
             }
@@ -285,6 +306,24 @@ impl Side {
         );
     }
 
+    /// Runs what is no part of the table until it succeeds.
+    fn until(&self, line: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let output = self.shell("default", line).output().expect("sh runs");
+            if output.status.success() {
+                return;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{line} on the {} side: {}",
+                self.name,
+                String::from_utf8_lossy(&output.stderr)
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
     fn outcome(&self, namespace: &str, row: &Row) -> Outcome {
         let (out, err, code) = match row.lines {
             0 => self.finish(namespace, row.line),
@@ -293,7 +332,7 @@ impl Side {
         let rest = |text: &str| {
             let text = normal::form(text, &self.server, &self.home.to_string_lossy());
             match row.apart {
-                Some((_, rest)) => rest(&text),
+                Some(apart) => (apart.rest)(&text),
                 None => text,
             }
         };

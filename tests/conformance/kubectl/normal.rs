@@ -24,6 +24,8 @@ static RULES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
             "TIME",
         ),
         (r#"(resourceVersion"?: *\\?"?)\d+"#, "${1}RV"),
+        (r"(Resource Version: *)\d+", "${1}RV"),
+        (r"kubectl-edit-\d+", "kubectl-edit-NUMBER"),
         (r"\b\d+m?\d*s\b *", "AGE "),
         (r"\bAGE +", "AGE "),
     ]
@@ -37,9 +39,48 @@ pub fn form(text: &str, server: &str, home: &str) -> String {
     let text = text.replace(server, "SERVER").replace(home, "HOME");
     let host = server.split_once("//").map_or(server, |(_, host)| host);
     let text = text.replace(host, "HOST");
-    RULES.iter().fold(text, |text, (pattern, instead)| {
+    let text = RULES.iter().fold(text, |text, (pattern, instead)| {
         pattern.replace_all(&text, *instead).into_owned()
-    })
+    });
+    sorted(&text)
+}
+
+/// Sorts what has no order: the causes of a refusal, which a real server finds by walking maps,
+/// and managed fields, whose order depends on the second that they were written in.
+fn sorted(text: &str) -> String {
+    let mut out: Vec<String> = Vec::new();
+    let mut group: Vec<String> = Vec::new();
+    let mut managed = None;
+    let flush = |group: &mut Vec<String>, out: &mut Vec<String>| {
+        group.sort();
+        out.append(group);
+    };
+    for line in text.lines() {
+        let depth = line.len() - line.trim_start().len();
+        if managed
+            .is_some_and(|at| depth < at || depth == at && !line.trim_start().starts_with('-'))
+        {
+            managed = None;
+        }
+        match managed {
+            Some(at) if depth == at => group.push(line.to_owned()),
+            Some(_) => match group.last_mut() {
+                Some(entry) => entry.push_str(&format!("\n{line}")),
+                None => out.push(line.to_owned()),
+            },
+            None if line.starts_with("* ") => group.push(line.to_owned()),
+            None => {
+                flush(&mut group, &mut out);
+                if line.trim() == "managedFields:" {
+                    managed = Some(depth);
+                }
+                out.push(line.to_owned());
+            }
+        }
+    }
+    flush(&mut group, &mut out);
+    let end = if text.ends_with('\n') { "\n" } else { "" };
+    out.join("\n") + end
 }
 
 /// Leaves out the sentences of `kubectl explain`: the built-in table has none, by design.
@@ -54,8 +95,7 @@ pub fn without_descriptions(text: &str) -> String {
         if !line.is_empty() && !line.starts_with(' ') {
             describing = false;
         }
-        // Fields stand two columns in, with their type in angle brackets; sentences deeper.
-        let field = line.trim_start().split_once('\t').is_some() || line.contains('<');
+        let field = line.contains("\t<");
         if describing || line.trim().is_empty() || line.starts_with(' ') && !field {
             continue;
         }
@@ -65,16 +105,14 @@ pub fn without_descriptions(text: &str) -> String {
 }
 
 /// Groups that bowline's own data planes have no use for.
-const ABSENT: [&str; 9] = [
-    "apiregistration.k8s.io/",
-    "certificates.k8s.io/",
-    "flowcontrol.apiserver.k8s.io/",
-    "node.k8s.io/",
-    "resource.k8s.io/",
-    "internal.apiserver.k8s.io/",
-    "storagemigration.k8s.io/",
+const ABSENT: [&str; 7] = [
+    "apiregistration.k8s.io",
     "certificates.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
     "node.k8s.io",
+    "resource.k8s.io",
+    "internal.apiserver.k8s.io",
+    "storagemigration.k8s.io",
 ];
 
 /// Leaves out the groups that the embedded API does not serve, and the width of columns.
@@ -93,4 +131,30 @@ pub fn without_build(text: &str) -> String {
     )
     .expect("a pattern of ours");
     pattern.replace_all(text, "").replace("+bowline", "")
+}
+
+/// Leaves out the object that a message repeats.
+pub fn without_object(text: &str) -> String {
+    let pattern = Regex::new(r#"(patch: Invalid value: )".*": "#).expect("a pattern of ours");
+    pattern.replace_all(text, "$1OBJECT: ").into_owned()
+}
+
+/// Leaves out the line that names the uid of a user.
+pub fn without_uid(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.starts_with("UID "));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Leaves out the selector of a job.
+pub fn without_selector(text: &str) -> String {
+    text.replace("batch.kubernetes.io/controller-uid=UID", "<none>")
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Leaves out what the client's own machinery logs.
+pub fn without_complaints(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.contains("reflector.go"));
+    lines.collect::<Vec<_>>().join("\n")
 }

@@ -2,7 +2,10 @@
 
 use super::{
     Row, Scene,
-    normal::{without_absent_groups, without_build, without_descriptions},
+    normal::{
+        without_absent_groups, without_build, without_complaints, without_descriptions,
+        without_object, without_selector, without_uid,
+    },
     run, watch,
 };
 
@@ -46,7 +49,7 @@ fn discovery() -> Vec<Row> {
         run("kubectl api-resources --categories=bowline"),
         run("kubectl api-versions").apart(FEWER_GROUPS, without_absent_groups),
         run(
-            "kubectl get --raw /apis/openchoreo.dev/v1alpha1 | tr , '\\n' | grep -v storageVersionHash",
+            "kubectl get --raw /apis/openchoreo.dev/v1alpha1 | tr -d '{}[]' | tr , '\\n' | sed s/^.resources.:// | grep -v storageVersionHash | sort",
         ),
         run("kubectl get --raw /apis/nothing.example"),
         run("kubectl get --raw /readyz"),
@@ -132,7 +135,10 @@ fn configmaps() -> Vec<Row> {
         run("kubectl patch cm settings --type=merge -p '{}'"),
         run("kubectl patch cm nothing --type=merge -p '{\"data\":{}}'"),
         run("kubectl patch cm settings --type=merge -p 'no json'"),
-        run("kubectl patch cm settings --type=merge -p '{\"data\":{\"n\":3}}'"),
+        run("kubectl patch cm settings --type=merge -p '{\"data\":{\"n\":3}}'").apart(
+            "the object in the message has its fields in another order",
+            without_object,
+        ),
         run("kubectl get cm settings -o yaml > $WORK/stale.yaml"),
         run("kubectl patch cm settings --type=merge -p '{\"data\":{\"shape\":\"square\"}}'"),
         run("kubectl replace -f $WORK/stale.yaml"),
@@ -315,7 +321,10 @@ fn deployments() -> Vec<Row> {
             "kubectl create deployment quick2 --image=registry.example/quick:v1 --dry-run=server -o yaml",
         ),
         run("kubectl create job once --image=registry.example/once:v1 -- run"),
-        run("kubectl get job once -o wide"),
+        run("kubectl get job once -o wide").apart(
+            "the selector of a job is made by the server's Go code",
+            without_selector,
+        ),
         run(
             "kubectl create cronjob often --image=registry.example/once:v1 --schedule='*/5 * * * *'",
         ),
@@ -424,7 +433,7 @@ fn pins() -> Vec<Row> {
             "kubectl wait --for=create pin/pay-staging --timeout=10s & kubectl create -f pins.yaml > /dev/null; wait $!",
         ),
         run(
-            "kubectl wait --for=delete pin/pay-staging --timeout=10s & kubectl delete pin pay-staging > /dev/null; wait $!",
+            "kubectl wait --for=delete pin/pay-staging --timeout=10s > /dev/null & kubectl delete pin pay-staging > /dev/null; wait $!",
         ),
         run(
             "kubectl get pin cart-staging -o yaml > $WORK/pin.yaml; kubectl annotate pin cart-staging a=b",
@@ -548,9 +557,9 @@ fn watched() -> Vec<Row> {
             4,
         ),
         watch(
-            "kubectl get cm --watch-only -o jsonpath='{.metadata.name} {.data}{\"\\n\"}'",
-            &[(0, "kubectl create cm late --from-literal=a=b")],
-            1,
+            "kubectl get cm -w -o jsonpath='{.metadata.name} {.data}{\"\\n\"}'",
+            &[(1, "kubectl create cm late --from-literal=a=b")],
+            2,
         ),
     ]
 }
@@ -565,7 +574,10 @@ fn deleted() -> Vec<Row> {
         run(
             "kubectl get cm settings -o jsonpath='{.metadata.finalizers} {.metadata.deletionTimestamp} {.metadata.deletionGracePeriodSeconds}'",
         ),
-        run("kubectl delete cm settings --timeout=1s"),
+        run("kubectl delete cm settings --timeout=1s").apart(
+            "over HTTP/1.1 the client complains that its own deadline cut a watch short",
+            without_complaints,
+        ),
         run(
             "kubectl patch cm settings --type=merge -p '{\"metadata\":{\"finalizers\":[\"kubectl.example/wait\",\"kubectl.example/more\"]}}'",
         ),
@@ -580,7 +592,7 @@ fn deleted() -> Vec<Row> {
         run("kubectl delete pin cart-staging --wait=false"),
         run("kubectl get pin cart-staging"),
         run(
-            "kubectl wait --for=delete pin/cart-staging --timeout=10s & kubectl patch pin cart-staging --type=merge -p '{\"metadata\":{\"finalizers\":null}}' > /dev/null; wait $!",
+            "kubectl wait --for=delete pin/cart-staging --timeout=10s > /dev/null & kubectl patch pin cart-staging --type=merge -p '{\"metadata\":{\"finalizers\":null}}' > /dev/null; wait $!",
         ),
         run(
             "kubectl create cm parent && kubectl create cm child && kubectl patch cm child --type=merge -p \"{\\\"metadata\\\":{\\\"ownerReferences\\\":[{\\\"apiVersion\\\":\\\"v1\\\",\\\"kind\\\":\\\"ConfigMap\\\",\\\"name\\\":\\\"parent\\\",\\\"uid\\\":\\\"$(kubectl get cm parent -o jsonpath={.metadata.uid})\\\"}]}}\"",
@@ -606,7 +618,7 @@ fn deleted() -> Vec<Row> {
         run("kubectl get namespace short-lived"),
         run("kubectl create cm inside -n short-lived"),
         run(
-            "kubectl create cm raw && kubectl delete --raw /api/v1/namespaces/deleted/configmaps/raw",
+            "kubectl create cm raw && kubectl delete --raw /api/v1/namespaces/deleted/configmaps/raw | tr -d '{}' | sed s/.details.:// | tr , '\\n' | sort",
         ),
         run("kubectl delete cm nothing --now"),
         run("kubectl delete pin,cm --all"),
@@ -633,7 +645,7 @@ fn events() -> Vec<Row> {
 
 fn identity() -> Vec<Row> {
     vec![
-        run("kubectl auth whoami"),
+        run("kubectl auth whoami").apart("a token file gives its users a uid", without_uid),
         run("kubectl auth whoami -o jsonpath='{.status.userInfo.username} {.kind} {.apiVersion}'"),
         run("kubectl auth can-i create configmaps"),
         run("kubectl auth can-i '*' '*' --all-namespaces"),

@@ -1,23 +1,22 @@
-//! create, replace, patch and apply: read, compute, compare-and-swap, and again if somebody was faster.
+//! Writing: read, compute, compare-and-swap, and again if somebody was faster.
 
-use std::sync::Arc;
+mod admit;
+mod body;
+mod patch;
 
 use serde_json::{Value, json};
 
-use super::admission::{Admission, Denial, Operation as Verb};
-use super::apply::{self, ApplyError, Manager, Operation};
-use super::catalog::{Catalog, Resource};
+use super::admission::Operation as Verb;
+use super::catalog::Resource;
 use super::object::{self, Draft, Part, meta};
-use super::route::Options;
 use super::service::{Answer, Call, Form};
 use super::sqlite::{Expect, Follow, FollowUp, Put, Remove, Revision, StoreError, Write};
 use super::status::{Cause, Failure, Subject};
-use super::{Shared, User, encode, patch, table};
+use super::{Shared, encode, table};
+use admit::readable;
+use body::decode;
+pub(super) use patch::patch_failure;
 
-const JSON_PATCH: &str = "application/json-patch+json";
-const MERGE_PATCH: &str = "application/merge-patch+json";
-const STRATEGIC: &str = "application/strategic-merge-patch+json";
-const APPLY: &str = "application/apply-patch+yaml";
 /// How often an unconditional change is computed again before it gives up.
 const ATTEMPTS: usize = 50;
 
@@ -31,7 +30,7 @@ enum Outcome {
 impl Shared {
     /// POST of a new object.
     pub(super) async fn create(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
-        let mut object = decode(resource, call)?;
+        let (mut object, repeated) = decode(resource, call)?;
         object::identify(resource, &call.target, &mut object)?;
         if !meta(&object, "resourceVersion").is_empty() && meta(&object, "resourceVersion") != "0" {
             return Err(Failure::other(
@@ -62,6 +61,7 @@ impl Shared {
                     if given.is_empty() && failure.reason == "AlreadyExists" && attempt < 7 => {}
                 stored => {
                     let (object, warnings) = stored?;
+                    let warnings = [repeated, warnings].concat();
                     return self.answer_object(resource, call, 201, object, warnings);
                 }
             }
@@ -81,7 +81,9 @@ impl Shared {
             mut object,
             mut warnings,
         } = object::create(resource, object, &call.writer, &uid, applied)?;
-        super::definitions::establish(resource, &mut object, &call.writer.now)?;
+        self.establish(resource, &mut object, &call.writer.now)
+            .await?;
+        warnings.extend(readable(resource, &object, None).await?);
         warnings.extend(
             self.admit(
                 resource,
@@ -183,7 +185,7 @@ impl Shared {
         resource: &Resource,
         call: &Call,
     ) -> Result<Answer, Failure> {
-        let mut sent = decode(resource, call)?;
+        let (mut sent, repeated) = decode(resource, call)?;
         object::identify(resource, &call.target, &mut sent)?;
         let part = part(call)?;
         let name = call.target.name.clone().unwrap_or_default();
@@ -192,6 +194,7 @@ impl Shared {
         let key = resource.key(call.target.namespace.as_deref().unwrap_or_default(), &name);
         if self.store.get(&key).await?.is_none() && creates_on_update(resource) {
             let (object, warnings) = self.create_object(resource, sent, call, false).await?;
+            let warnings = [repeated, warnings].concat();
             return self.answer_object(resource, call, 201, object, warnings);
         }
         if unconditional && !updates_unconditionally(resource) {
@@ -219,149 +222,11 @@ impl Shared {
             if !unconditional && meta(old, "resourceVersion") != version {
                 return Err(Failure::stale(&resource.subject, &name));
             }
-            object::update(resource, old, sent.clone(), part, &call.writer, false)
+            let mut draft = object::update(resource, old, sent.clone(), part, &call.writer, false)?;
+            draft.warnings.splice(0..0, repeated.iter().cloned());
+            Ok(draft)
         };
         self.change(resource, call, unconditional, change).await
-    }
-
-    /// PATCH in any of its forms.
-    pub(super) async fn patch(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
-        let builtin = [JSON_PATCH, MERGE_PATCH, STRATEGIC, APPLY];
-        let custom = [JSON_PATCH, MERGE_PATCH, APPLY];
-        let accepted: &[&str] = if resource.custom.is_some() {
-            &custom
-        } else {
-            &builtin
-        };
-        let kind = call.content_type.as_str();
-        if !builtin.contains(&kind) {
-            return Err(Failure::other(
-                415,
-                "UnsupportedMediaType",
-                "415: Unsupported Media Type",
-            ));
-        }
-        if !accepted.contains(&kind) {
-            return Err(Failure::unsupported_media_type(accepted));
-        }
-        if kind == APPLY {
-            return self.apply(resource, call).await;
-        }
-        if call.options.force {
-            let cause = Cause {
-                reason: "FieldValueForbidden".into(),
-                message: "Forbidden: may not be specified for non-apply patch".into(),
-                field: "force".into(),
-            };
-            return Err(options_invalid(vec![cause]));
-        }
-        let part = part(call)?;
-        let sent: Value = serde_json::from_slice(&call.body)
-            .map_err(|cause| Failure::bad_request(format!("error decoding patch: {cause}")))?;
-        let name = call.target.name.clone().unwrap_or_default();
-        let patched = |old: &Value| {
-            match kind {
-                JSON_PATCH => patch::json_patch(old, &sent),
-                MERGE_PATCH => patch::merge_patch(old, &sent),
-                _ => patch::strategic_merge(&resource.schema, old, &sent),
-            }
-            .map_err(|error| patch_failure(&error))
-        };
-        let change = |old: &Value| {
-            let mut new = patched(old)?;
-            if meta(&new, "resourceVersion") != meta(old, "resourceVersion")
-                && !meta(&new, "resourceVersion").is_empty()
-            {
-                return Err(Failure::stale(&resource.subject, &name));
-            }
-            if resource.custom.is_some() && new["kind"] != resource.subject.kind.as_str() {
-                return Err(other_kind(resource, &name, &new["kind"]));
-            }
-            object::identify(resource, &call.target, &mut new)?;
-            object::update(resource, old, new, part, &call.writer, false).map_err(|failure| {
-                match failure
-                    .message
-                    .strip_prefix(&object::cannot_be_handled(resource))
-                {
-                    // What a patch makes is refused as the patch's fault.
-                    Some(why) => unreadable(&patched(old).unwrap_or_default(), why),
-                    None => failure,
-                }
-            })
-        };
-        self.change(resource, call, true, change).await
-    }
-
-    /// Server-side apply.
-    async fn apply(&self, resource: &Resource, call: &Call) -> Result<Answer, Failure> {
-        let Some(manager) = &call.options.field_manager else {
-            let cause = Cause {
-                reason: "FieldValueRequired".into(),
-                message: "Required value: is required for apply patch".into(),
-                field: "fieldManager".into(),
-            };
-            return Err(options_invalid(vec![cause]));
-        };
-        let sent = decode_yaml(&call.body)?;
-        object::check_applied(resource, &call.target, &sent)?;
-        let part = part(call)?;
-        let name = call.target.name.clone().unwrap_or_default();
-        let api_version = resource.api_version();
-        let manager = Manager {
-            name: manager,
-            operation: Operation::Apply,
-            api_version: &api_version,
-            subresource: call.target.subresource.as_deref(),
-            time: &call.writer.now,
-            reset_fields: object::reset_fields(resource, part),
-        };
-        let key = resource.key(call.target.namespace.as_deref().unwrap_or_default(), &name);
-        loop {
-            if part == Part::Main && self.store.get(&key).await?.is_none() {
-                let mut merged =
-                    apply::apply(&resource.schema, None, &sent, &manager, call.options.force)
-                        .map_err(apply_failure)?;
-                let metadata = object::meta_mut(&mut merged);
-                metadata.insert("name".into(), name.as_str().into());
-                metadata.remove("resourceVersion");
-                object::identify(resource, &call.target, &mut merged)?;
-                match self.create_object(resource, merged, call, true).await {
-                    // Somebody else created it first: then it is a change.
-                    Err(failure) if failure.reason == "AlreadyExists" => continue,
-                    created => {
-                        let (object, warnings) = created?;
-                        return self.answer_object(resource, call, 201, object, warnings);
-                    }
-                }
-            }
-            let change = |old: &Value| {
-                let version = meta(&sent, "resourceVersion");
-                if !version.is_empty() && version != meta(old, "resourceVersion") {
-                    return Err(Failure::stale(&resource.subject, &name));
-                }
-                let uid = meta(&sent, "uid");
-                if !uid.is_empty() && uid != meta(old, "uid") {
-                    return Err(Failure::conflict(
-                        &resource.subject,
-                        &name,
-                        &format!(
-                            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-                            meta(old, "uid")
-                        ),
-                    ));
-                }
-                let merged = apply::apply(
-                    &resource.schema,
-                    Some(old),
-                    &sent,
-                    &manager,
-                    call.options.force,
-                )
-                .map_err(apply_failure)?;
-                object::update(resource, old, merged, part, &call.writer, true)
-            };
-            return self.change(resource, call, true, change).await;
-        }
     }
 
     /// The object of a request, or 404.
@@ -401,9 +266,12 @@ impl Shared {
         for _ in 0..ATTEMPTS {
             let old = self.existing(resource, call).await?;
             let Draft {
-                object,
+                mut object,
                 mut warnings,
             } = change(&old)?;
+            self.reestablish(resource, &old, &mut object, &call.writer.now)
+                .await?;
+            warnings.extend(readable(resource, &object, Some(&old)).await?);
             let part = call.target.subresource.as_deref();
             warnings.extend(
                 self.admit(
@@ -443,7 +311,6 @@ impl Shared {
     ) -> Result<Outcome, Stored> {
         let revision: Revision = meta(old, "resourceVersion").parse().unwrap_or_default();
         encode::stamp(&mut object, revision);
-        super::definitions::reestablish(resource, old, &mut object);
         let gone =
             !meta(&object, "deletionTimestamp").is_empty() && nothing_holds(resource, &object);
         if dry_run {
@@ -517,55 +384,6 @@ impl Shared {
         let written = self.store.write(Write::Remove(remove)).await;
         self.work.notify_one();
         written.map_err(Stored::from)
-    }
-
-    /// Asks the policies in the store.
-    #[allow(clippy::too_many_arguments)]
-    pub(super) async fn admit(
-        &self,
-        resource: &Resource,
-        user: &User,
-        options: &Options,
-        verb: Verb,
-        subresource: Option<&str>,
-        object: Option<&Value>,
-        old: Option<&Value>,
-    ) -> Result<Vec<String>, Failure> {
-        let catalog: Arc<Catalog> = self.catalog().await?;
-        if catalog.policies().is_empty() {
-            return Ok(Vec::new());
-        }
-        let known = object.or(old).unwrap_or(&Value::Null);
-        let namespace = meta(known, "namespace").to_owned();
-        let namespace_object = match (namespace.as_str(), catalog.find("", "v1", "namespaces")) {
-            ("", _) | (_, None) => None,
-            (name, Some(namespaces)) => match self.store.get(&namespaces.key("", name)).await? {
-                Some(row) => Some(encode::value(namespaces, &row)?),
-                None => None,
-            },
-        };
-        let request = Admission {
-            operation: verb,
-            group: &resource.subject.group,
-            version: &resource.version,
-            resource: &resource.subject.plural,
-            subresource: subresource.unwrap_or_default(),
-            kind: &resource.subject.kind,
-            namespace: (!namespace.is_empty()).then_some(namespace.as_str()),
-            name: meta(known, "name"),
-            object,
-            old_object: old,
-            namespace_object: namespace_object.as_ref(),
-            username: &user.name,
-            groups: &user.groups,
-            dry_run: options.dry_run,
-            allowed: &|_| true,
-        };
-        let verdict = catalog.policies().check(&request);
-        match verdict.denial {
-            None => Ok(verdict.warnings),
-            Some(denial) => Err(denied(&request, &resource.subject, &denial)),
-        }
     }
 
     /// Gives one object back in the form that the client asked for.
@@ -647,33 +465,6 @@ fn part(call: &Call) -> Result<Part, Failure> {
     }
 }
 
-fn unreadable(patched: &Value, why: &str) -> Failure {
-    let cause = Cause {
-        reason: "FieldValueInvalid".into(),
-        message: format!("Invalid value: {:?}: {why}", patched.to_string()),
-        field: "patch".into(),
-    };
-    let nothing = Subject {
-        group: String::new(),
-        plural: String::new(),
-        kind: String::new(),
-    };
-    Failure::invalid(&nothing, "", vec![cause])
-}
-
-fn other_kind(resource: &Resource, name: &str, kind: &Value) -> Failure {
-    let sent = Subject {
-        kind: kind.as_str().unwrap_or_default().to_owned(),
-        ..resource.subject.clone()
-    };
-    let cause = Cause {
-        reason: "FieldValueInvalid".into(),
-        message: format!("Invalid value: {kind}: must be {}", resource.subject.kind),
-        field: "kind".into(),
-    };
-    Failure::invalid(&sent, name, vec![cause])
-}
-
 /// The words of a real server's storage for an object that was replaced by a namesake.
 fn other_uid(resource: &Resource, old: &Value, uid: &str) -> Failure {
     let (namespace, name) = (meta(old, "namespace"), meta(old, "name"));
@@ -733,114 +524,6 @@ fn generated(prefix: &str) -> String {
         .collect();
     let kept: String = prefix.chars().take(58).collect();
     format!("{kept}{suffix}")
-}
-
-/// Reads the body of a create or replace.
-fn decode(resource: &Resource, call: &Call) -> Result<Value, Failure> {
-    let unrecognized = |cause: &dyn std::fmt::Display| {
-        Failure::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {cause}",
-            resource.subject.kind
-        ))
-    };
-    let value: Value = match call.content_type.as_str() {
-        "" | "application/json" => {
-            serde_json::from_slice(&call.body).map_err(|cause| unrecognized(&cause))?
-        }
-        "application/yaml" => decode_yaml(&call.body)?,
-        _ => {
-            return Err(Failure::unsupported_media_type(&[
-                "application/json",
-                "application/yaml",
-                "application/vnd.kubernetes.protobuf",
-            ]));
-        }
-    };
-    match value.is_object() {
-        true => Ok(value),
-        false => Err(unrecognized(&"the body is not an object")),
-    }
-}
-
-fn decode_yaml(body: &[u8]) -> Result<Value, Failure> {
-    let text = std::str::from_utf8(body)
-        .map_err(|_| Failure::bad_request("error decoding YAML: the body is not UTF-8"))?;
-    // JSON is what clients send most; the YAML door is for the rest.
-    if let Ok(value) = serde_json::from_str(text) {
-        return as_object(value);
-    }
-    let documents = crate::yaml::documents("the request", text)
-        .map_err(|cause| Failure::bad_request(format!("error decoding YAML: {cause}")))?;
-    match <[_; 1]>::try_from(documents) {
-        Ok([document]) => as_object(document.value),
-        Err(documents) => Err(Failure::bad_request(format!(
-            "error decoding YAML: one document is needed, and {} were sent",
-            documents.len()
-        ))),
-    }
-}
-
-fn as_object(value: Value) -> Result<Value, Failure> {
-    match value.is_object() {
-        true => Ok(value),
-        false => Err(Failure::bad_request(
-            "error decoding YAML: the document is not an object",
-        )),
-    }
-}
-
-/// A patch that could not be applied.
-pub(super) fn patch_failure(error: &patch::PatchError) -> Failure {
-    let (code, reason) = error.status();
-    let mut failure = Failure::other(code, reason, error.message());
-    if code == 422 {
-        failure.details = Some(json!({}));
-    }
-    failure
-}
-
-fn apply_failure(error: ApplyError) -> Failure {
-    match error {
-        ApplyError::Conflict(conflicts) => {
-            let causes = conflicts
-                .iter()
-                .map(|conflict| Cause {
-                    reason: "FieldManagerConflict".into(),
-                    message: conflict.message(),
-                    field: conflict.field.clone(),
-                })
-                .collect();
-            Failure::apply_conflict(apply::conflict_message(&conflicts), causes)
-        }
-        other => {
-            let (code, reason) = other.status();
-            Failure::other(code, reason, other.to_string())
-        }
-    }
-}
-
-fn options_invalid(causes: Vec<Cause>) -> Failure {
-    Failure::invalid(&Subject::options("PatchOptions"), "", causes)
-}
-
-fn denied(request: &Admission<'_>, subject: &Subject, denial: &Denial) -> Failure {
-    let reason = match denial.reason.as_str() {
-        "Invalid" => "Invalid",
-        "Unauthorized" => "Unauthorized",
-        "RequestEntityTooLarge" => "RequestEntityTooLarge",
-        _ => "Forbidden",
-    };
-    let mut failure = Failure::other(denial.code, reason, denial.status_message(request));
-    let mut details = json!({
-        "name": request.name,
-        "kind": subject.plural,
-        "causes": [{"message": denial.message}],
-    });
-    if !subject.group.is_empty() {
-        details["group"] = subject.group.as_str().into();
-    }
-    failure.details = Some(details);
-    failure
 }
 
 /// Work of a kind on a subject.

@@ -1,0 +1,100 @@
+//! Whether the expressions of a policy can be read, when it is written.
+//!
+//! An expression that is only beyond this server is taken, with a warning when it should be
+//! enforced (see `policy`).
+
+use serde_json::Value;
+
+use super::policy::NAMES;
+use super::{CrdRules, Policies};
+use crate::cel::{CelError, Limits, Program};
+use crate::embedded::catalog::{DEFINITIONS, POLICIES};
+use crate::embedded::status::Cause;
+
+/// Where a policy has expressions.
+const PLACES: [(&str, &str); 5] = [
+    ("matchConditions", "expression"),
+    ("validations", "expression"),
+    ("validations", "messageExpression"),
+    ("variables", "expression"),
+    ("auditAnnotations", "valueExpression"),
+];
+
+/// Says which expressions of a policy cannot be read.
+pub fn unreadable(policy: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for (list, key) in PLACES {
+        let items = policy["spec"][list].as_array();
+        for (at, item) in items.into_iter().flatten().enumerate() {
+            let source = item[key].as_str().unwrap_or_default();
+            if source.trim().is_empty() {
+                continue;
+            }
+            if let Some(why) = why_not(source) {
+                causes.push(Cause {
+                    reason: "FieldValueInvalid".into(),
+                    message: format!(
+                        "Invalid value: {}: compilation failed: {why}",
+                        Value::from(source)
+                    ),
+                    field: format!("spec.{list}[{at}].{key}"),
+                });
+            }
+        }
+    }
+    causes
+}
+
+/// Says which rules of a definition or a policy this server takes but cannot enforce.
+pub fn unenforced(storage: &str, object: &Value) -> Vec<String> {
+    match storage {
+        DEFINITIONS => object["spec"]["versions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .flat_map(|version| CrdRules::compile(&version["schema"]["openAPIV3Schema"]).1)
+            .collect(),
+        POLICIES => Policies::compile(std::slice::from_ref(object), &[]).1,
+        _ => Vec::new(),
+    }
+}
+
+fn why_not(source: &str) -> Option<String> {
+    match Program::compile(source, &Limits::default()) {
+        Ok(program) => {
+            let foreign = program.names().find(|name| !NAMES.contains(name));
+            foreign.map(|name| format!("undeclared reference to '{name}' (in container '')"))
+        }
+        Err(CelError::Syntax(why)) => Some(why),
+        Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::unreadable;
+
+    #[test]
+    fn expressions_that_cannot_be_read() {
+        let policy = json!({"spec": {
+            "matchConditions": [{"name": "a", "expression": "has(object.spec)"}],
+            "variables": [{"name": "v", "expression": "object.("}],
+            "validations": [
+                {"expression": "variables.v == 1 && params == null"},
+                {"expression": "object.frobnicate()"},
+                {"expression": "other == 1", "messageExpression": "'a' +"},
+            ],
+        }});
+        let fields: Vec<String> = unreadable(&policy).into_iter().map(|c| c.field).collect();
+        assert_eq!(
+            fields,
+            [
+                "spec.validations[2].expression",
+                "spec.validations[2].messageExpression",
+                "spec.variables[0].expression",
+            ]
+        );
+    }
+}

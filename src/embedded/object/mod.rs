@@ -1,0 +1,401 @@
+//! The life of one object: what the server adds, keeps and refuses when it is written.
+//!
+//! Pure: the object before, what was sent, who sent it and when go in; what is to be
+//! stored comes out. Policies and the store come after.
+
+mod birth;
+mod identity;
+mod rules;
+
+use serde_json::{Map, Value, json};
+
+use super::apply::{self, Manager, Operation};
+use super::catalog::Resource;
+use super::names::{self, Form};
+use super::route::FieldValidation;
+
+use super::status::Failure;
+use birth::begin_life;
+pub use identity::{check_applied, identify};
+use rules::{broken, causes_of_immutable, new_finalizers, own_rules, plain_names, unchangeable};
+
+/// Who writes, when, and how strictly.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    /// The user as the server knows them.
+    pub user: String,
+    /// The name that fields will be owned by.
+    pub manager: String,
+    /// The time, as metadata shows it.
+    pub now: String,
+    /// What to do with unknown fields.
+    pub field_validation: FieldValidation,
+}
+
+/// Which part of an object a write goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The object itself.
+    Main,
+    /// Its status.
+    Status,
+    /// The part of a namespace that holds its finalizers.
+    Finalize,
+    /// Its number of replicas.
+    Scale,
+}
+
+impl Part {
+    fn subresource(self) -> Option<&'static str> {
+        match self {
+            Part::Main => None,
+            Part::Status => Some("status"),
+            Part::Finalize => Some("finalize"),
+            Part::Scale => Some("scale"),
+        }
+    }
+}
+
+/// An object that is ready to be stored, and what to tell its sender.
+#[derive(Debug)]
+pub struct Draft {
+    /// The object, without a new resourceVersion.
+    pub object: Value,
+    /// For the Warning headers.
+    pub warnings: Vec<String>,
+}
+
+/// The annotation that says who last changed a pin's spec, by the server's word.
+const CHANGED_BY: &str = "bowline.dev/changed-by";
+/// Fields of metadata that only the server writes.
+const SERVER_FIELDS: [&str; 5] = [
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+];
+
+/// Reads metadata that may be missing.
+pub fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
+    object["metadata"][field].as_str().unwrap_or_default()
+}
+
+/// The metadata of an object, made if it has none.
+pub fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
+    if !object["metadata"].is_object() {
+        object["metadata"] = json!({});
+    }
+    match &mut object["metadata"] {
+        Value::Object(meta) => meta,
+        _ => unreachable!("BUG: metadata was just made an object"),
+    }
+}
+
+/// Makes a new object ready: identity, defaults, checks, ownership of fields.
+pub fn create(
+    resource: &Resource,
+    mut object: Value,
+    writer: &Writer,
+    uid: &str,
+    applied: bool,
+) -> Result<Draft, Failure> {
+    let meta = meta_mut(&mut object);
+    for field in SERVER_FIELDS {
+        meta.remove(field);
+    }
+    meta.remove("resourceVersion");
+    meta.insert("uid".into(), uid.into());
+    meta.insert("creationTimestamp".into(), writer.now.as_str().into());
+    match resource.counts_generations() {
+        true => meta.insert("generation".into(), 1.into()),
+        false => meta.remove("generation"),
+    };
+    if resource.has_status() {
+        remove(&mut object, "status");
+    }
+    let mut warnings = shape(resource, &mut object, writer)?;
+    begin_life(resource, &mut object);
+    resource.schema.fill_defaults(&mut object);
+    let name = self::meta(&object, "name").to_owned();
+    let mut causes = names::check_metadata(
+        &object["metadata"],
+        Form::of(&resource.subject.group, &resource.subject.plural),
+    );
+    causes.extend(own_rules(resource, &object));
+    warnings.extend(plain_names(resource, &object, &mut causes));
+    causes.extend(broken(resource, &object, None, &mut warnings));
+    if !causes.is_empty() {
+        return Err(Failure::invalid(&resource.subject, &name, causes));
+    }
+    if !applied {
+        own(resource, None, &mut object, Part::Main, writer);
+    }
+    // As a mutating policy's, the stamp belongs to no field manager.
+    if is_pin(resource) {
+        annotate(&mut object, CHANGED_BY, Some(&writer.user));
+    }
+    tidy(&mut object);
+    warnings.dedup();
+    Ok(Draft { object, warnings })
+}
+
+/// Makes a changed object ready: keeps what the sender may not change, counts the generation.
+pub fn update(
+    resource: &Resource,
+    old: &Value,
+    mut object: Value,
+    part: Part,
+    writer: &Writer,
+    applied: bool,
+) -> Result<Draft, Failure> {
+    let mut warnings = shape(resource, &mut object, writer)?;
+    let subject = &resource.subject;
+    let name = meta(old, "name").to_owned();
+    let mut causes = Vec::new();
+    causes_of_immutable(old, &object, &mut causes);
+    let generation = old["metadata"]["generation"].clone();
+    let meta = meta_mut(&mut object);
+    for field in
+        SERVER_FIELDS
+            .into_iter()
+            .chain(["generation", "name", "namespace", "generateName"])
+    {
+        restore(meta, field, &old["metadata"]);
+    }
+    meta.remove("resourceVersion");
+    match part {
+        Part::Main | Part::Scale if resource.has_status() => copy(&mut object, old, "status"),
+        Part::Main | Part::Scale => {}
+        Part::Status => keep_all_but_status(resource, old, &mut object),
+        Part::Finalize => {
+            let finalizers = object["spec"]["finalizers"].clone();
+            let sent = object["metadata"]["managedFields"].clone();
+            object = old.clone();
+            object["spec"]["finalizers"] = finalizers;
+            object["metadata"]["managedFields"] = sent;
+        }
+    }
+    resource.schema.fill_defaults(&mut object);
+    let changed =
+        resource.counts_generations() && desired(resource, old) != desired(resource, &object);
+    if changed {
+        let next = generation.as_i64().unwrap_or_default() + 1;
+        meta_mut(&mut object).insert("generation".into(), next.into());
+    }
+    causes.extend(names::check_metadata(
+        &object["metadata"],
+        Form::PathSegment,
+    ));
+    causes.extend(new_finalizers(old, &object));
+    causes.extend(own_rules(resource, &object));
+    causes.extend(unchangeable(resource, old, &object));
+    causes.extend(
+        broken(resource, &object, Some(old), &mut warnings)
+            .into_iter()
+            .map(|mut cause| {
+                if part == Part::Status && resource.custom.is_some() {
+                    // A real server checks the status by itself, and so words the place from there.
+                    cause.message = cause.message.replacen(": status.", ": ", 1);
+                }
+                cause
+            }),
+    );
+    if !causes.is_empty() {
+        return Err(Failure::invalid(subject, &name, causes));
+    }
+    if !applied {
+        own(resource, Some(old), &mut object, part, writer);
+    }
+    if is_pin(resource) {
+        match old["spec"] != object["spec"] {
+            true => annotate(&mut object, CHANGED_BY, Some(&writer.user)),
+            false => {
+                let before = old["metadata"]["annotations"][CHANGED_BY].as_str();
+                annotate(&mut object, CHANGED_BY, before);
+            }
+        }
+    }
+    tidy(&mut object);
+    Ok(Draft { object, warnings })
+}
+
+/// How the refusal of an object that cannot be read begins.
+pub fn cannot_be_handled(resource: &Resource) -> String {
+    let kind = &resource.subject.kind;
+    format!(
+        "{kind} in version {:?} cannot be handled as a {kind}: ",
+        resource.version
+    )
+}
+
+/// Drops what the schema does not know, and says what it dropped as strictly as was asked.
+fn shape(resource: &Resource, object: &mut Value, writer: &Writer) -> Result<Vec<String>, Failure> {
+    let refuse = |why: &str| Failure::bad_request(format!("{}{why}", cannot_be_handled(resource)));
+    if resource.schema.is_built_in()
+        && let Some(first) = resource.schema.type_errors(object).first()
+    {
+        return Err(refuse(&first.message));
+    }
+    let unknown: Vec<String> = resource
+        .schema
+        .prune(object)
+        .iter()
+        .map(|path| format!("unknown field {path:?}"))
+        .collect();
+    match writer.field_validation {
+        FieldValidation::Ignore => Ok(Vec::new()),
+        FieldValidation::Warn => Ok(unknown),
+        FieldValidation::Strict if unknown.is_empty() => Ok(unknown),
+        FieldValidation::Strict => Err(refuse(&format!(
+            "strict decoding error: {}",
+            unknown.join(", ")
+        ))),
+    }
+}
+
+fn own(resource: &Resource, old: Option<&Value>, object: &mut Value, part: Part, writer: &Writer) {
+    let api_version = resource.api_version();
+    let manager = Manager {
+        name: &writer.manager,
+        operation: Operation::Update,
+        api_version: &api_version,
+        subresource: part.subresource(),
+        time: &writer.now,
+        reset_fields: reset_fields(resource, part),
+    };
+    apply::track_update(&resource.schema, old, object, &manager);
+}
+
+/// Fields that a part of an object ignores, so that nobody comes to own them through it.
+pub fn reset_fields(resource: &Resource, part: Part) -> &'static [&'static str] {
+    match (part, resource.custom.is_some()) {
+        (Part::Main | Part::Scale, _) if resource.has_status() => &["status"],
+        (Part::Main | Part::Scale | Part::Finalize, _) => &[],
+        (Part::Status, true) => &["metadata", "spec"],
+        (Part::Status, false) => &["metadata.labels", "spec"],
+    }
+}
+
+fn is_pin(resource: &Resource) -> bool {
+    resource.subject.group == "openchoreo.dev" && resource.subject.plural == "releasepins"
+}
+
+fn annotate(object: &mut Value, key: &str, value: Option<&str>) {
+    let meta = meta_mut(object);
+    match value {
+        Some(value) => {
+            let annotations = meta.entry("annotations").or_insert_with(|| json!({}));
+            if let Value::Object(annotations) = annotations {
+                annotations.insert(key.into(), value.into());
+            }
+        }
+        None => {
+            if let Some(Value::Object(annotations)) = meta.get_mut("annotations") {
+                annotations.remove(key);
+            }
+        }
+    }
+}
+
+/// Everything whose change counts as a new generation.
+fn desired<'a>(resource: &Resource, object: &'a Value) -> Vec<(&'a String, &'a Value)> {
+    object
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| match name.as_str() {
+            "metadata" | "apiVersion" | "kind" => false,
+            "status" => resource.custom.is_some() && !resource.has_status(),
+            _ => true,
+        })
+        .collect()
+}
+
+/// A status write leaves the rest alone; built-in kinds let annotations through.
+fn keep_all_but_status(resource: &Resource, old: &Value, object: &mut Value) {
+    let status = object.get("status").cloned();
+    let managed = object["metadata"].get("managedFields").cloned();
+    let annotations = object["metadata"].get("annotations").cloned();
+    let finalizers = object["metadata"].get("finalizers").cloned();
+    let mut kept = old.clone();
+    match status {
+        Some(status) => kept["status"] = status,
+        None => remove(&mut kept, "status"),
+    }
+    let meta = meta_mut(&mut kept);
+    let mut take = |field: &str, value: Option<Value>| match value {
+        Some(value) => {
+            meta.insert(field.into(), value);
+        }
+        None => {
+            meta.remove(field);
+        }
+    };
+    take("managedFields", managed);
+    if resource.custom.is_none() {
+        take("annotations", annotations);
+        take("finalizers", finalizers);
+    }
+    meta.remove("resourceVersion");
+    *object = kept;
+}
+
+/// Leaves out what an empty value says as well.
+fn tidy(object: &mut Value) {
+    if object["kind"] == "Secret"
+        && let Some(Value::Object(plain)) = object.get("stringData").cloned()
+    {
+        use base64::{Engine, prelude::BASE64_STANDARD};
+        remove(object, "stringData");
+        for (key, value) in plain {
+            let encoded = BASE64_STANDARD.encode(value.as_str().unwrap_or_default());
+            if !object["data"].is_object() {
+                object["data"] = json!({});
+            }
+            object["data"][key] = encoded.into();
+        }
+    }
+    let meta = meta_mut(object);
+    for field in ["labels", "annotations"] {
+        if meta
+            .get(field)
+            .is_some_and(|map| map.as_object().is_none_or(Map::is_empty))
+        {
+            meta.remove(field);
+        }
+    }
+    for field in ["finalizers", "ownerReferences", "managedFields"] {
+        if meta
+            .get(field)
+            .is_some_and(|list| list.as_array().is_none_or(Vec::is_empty))
+        {
+            meta.remove(field);
+        }
+    }
+    meta.retain(|_, value| !value.is_null());
+}
+
+fn restore(meta: &mut Map<String, Value>, field: &str, old: &Value) {
+    match old.get(field) {
+        Some(value) => {
+            meta.insert(field.into(), value.clone());
+        }
+        None => {
+            meta.remove(field);
+        }
+    }
+}
+
+fn copy(object: &mut Value, old: &Value, field: &str) {
+    match old.get(field) {
+        Some(value) => object[field] = value.clone(),
+        None => remove(object, field),
+    }
+}
+
+fn remove(object: &mut Value, field: &str) {
+    if let Some(map) = object.as_object_mut() {
+        map.remove(field);
+    }
+}

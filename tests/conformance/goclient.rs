@@ -1,0 +1,95 @@
+//! Programs written in Go, on both servers: client-go and controller-runtime, with every kind of
+//! client that they have. The program itself is in `tests/cluster/assets/goclient`.
+
+use std::{fs, path::Path, process::Command, sync::Arc};
+
+use libtest_mimic::{Failed, Trial};
+
+use crate::{cluster::binaries, kubectl::Pair};
+
+const SIDES: [&str; 2] = ["real", "embedded"];
+
+/// The names of the trials.
+pub fn titles() -> Vec<String> {
+    SIDES
+        .iter()
+        .map(|side| format!("goclient::{side}"))
+        .collect()
+}
+
+/// The trials: the program on both sides, and the table that is made with it.
+pub fn trials(pair: &Option<Arc<Pair>>) -> Vec<Trial> {
+    let mut trials = vec![Trial::test("goclient::wire", wire)];
+    for (title, side) in titles().into_iter().zip(SIDES) {
+        let pair = pair.clone();
+        let missing = pair.is_none();
+        let trial = Trial::test(title, move || match pair {
+            Some(pair) => run(&pair, side),
+            None => Err(Failed::from("there is no real server here")),
+        });
+        trials.push(trial.with_ignored_flag(missing));
+    }
+    trials
+}
+
+/// Finds the program; where there is no Go, its trials say so and pass, except in CI.
+fn program() -> Option<std::path::PathBuf> {
+    match binaries::goclient() {
+        Ok(program) => Some(program),
+        Err(why) => {
+            assert!(
+                std::env::var("CI").as_deref() != Ok("true"),
+                "in CI nothing is skipped; {why}"
+            );
+            eprintln!("skipped: the programs in Go: {why}");
+            None
+        }
+    }
+}
+
+fn run(pair: &Pair, side: &str) -> Result<(), Failed> {
+    let Some(program) = program() else {
+        return Ok(());
+    };
+    let (server, token) = pair.access(side);
+    let output = Command::new(program)
+        .args(["--server", server, "--token", token.unwrap_or_default()])
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let checks = said.lines().filter(|line| line.starts_with("ok ")).count();
+    if output.status.success() && checks >= 25 {
+        return Ok(());
+    }
+    let failures: Vec<&str> = said
+        .lines()
+        .filter(|line| !line.starts_with("ok "))
+        .collect();
+    Err(Failed::from(format!(
+        "{checks} checks passed, then:\n{}\n{}",
+        failures.join("\n"),
+        String::from_utf8_lossy(&output.stderr)
+    )))
+}
+
+/// The table of protobuf is what the types of k8s.io/api say; BOWLINE_BLESS=1 writes it.
+fn wire() -> Result<(), Failed> {
+    let Some(program) = program() else {
+        return Ok(());
+    };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/embedded");
+    let output = Command::new(program)
+        .arg("--wire")
+        .arg(folder.join("builtin.json"))
+        .output()?;
+    let made = String::from_utf8(output.stdout)?;
+    let path = folder.join("protobuf/wire.json");
+    if std::env::var_os("BOWLINE_BLESS").is_some() {
+        fs::write(&path, &made)?;
+    }
+    match fs::read_to_string(&path)? == made {
+        true => Ok(()),
+        false => Err(Failed::from(
+            "src/embedded/protobuf/wire.json is not what the types say; BOWLINE_BLESS=1 writes it",
+        )),
+    }
+}
