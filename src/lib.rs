@@ -6,6 +6,8 @@
 //! | module       | what it is for |
 //! |--------------|----------------|
 //! | [`cli`]      | the verbs: everything that reads arguments or prints |
+//! | [`render`]   | definitions and settings to manifests; pure |
+//! | [`resolve`]  | references of a release to definitions: git, embedded, compressed |
 //! | [`connect`]  | a target (cluster, embedded store) to a `kube::Client`; the only file that names a backend |
 //! | [`embedded`] | the in-process Kubernetes API over one SQLite file |
 //! | [`api`]      | the kinds: types, labels, names; no I/O |
@@ -18,5 +20,7 @@ pub mod cel;
 pub mod cli;
 pub mod connect;
 pub mod embedded;
+pub mod render;
+pub mod resolve;
 pub mod text;
 pub mod yaml;

@@ -29,6 +29,7 @@ pub mod annotation;
 pub mod audit;
 pub mod component;
 pub mod condition;
+pub mod definitions;
 pub mod digest;
 pub mod environment;
 pub mod interval;
@@ -47,6 +48,7 @@ use kube::CustomResourceExt;
 
 pub use audit::AuditEntry;
 pub use component::{Addon, Component, ComponentTypeDefinition, Workload};
+pub use definitions::{AddonDefinition, Definitions};
 pub use environment::{DataPlane, DeploymentPipeline, Environment};
 pub use pin::ReleasePin;
 pub use release::Release;

@@ -1,0 +1,1 @@
+//! Parameters over parameters: maps merge deeply, lists are replaced, null removes.

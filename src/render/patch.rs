@@ -1,0 +1,1 @@
+//! Operations of addons on rendered resources.

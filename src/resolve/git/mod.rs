@@ -1,0 +1,1 @@
+//! Files at commits of git repositories, fetched once into a bare cache that processes share.
