@@ -131,6 +131,15 @@ struct Entry {
 }
 
 impl Catalog {
+    /// Begins without any object, for a namespace of a cluster.
+    pub fn empty(namespace: &str) -> Self {
+        Self {
+            place: format!("namespace {namespace}"),
+            namespace: namespace.to_owned(),
+            ..Self::default()
+        }
+    }
+
     /// Reads every YAML and JSON file of a directory, and of those in it, or one file.
     pub fn read(path: &Path, namespace: Option<&str>) -> Result<Self, CatalogError> {
         let mut catalog = Self {
@@ -173,11 +182,7 @@ impl Catalog {
         namespace: &str,
         component: &str,
     ) -> Result<Self, CatalogError> {
-        let mut catalog = Self {
-            place: format!("namespace {namespace}"),
-            namespace: namespace.to_owned(),
-            ..Self::default()
-        };
+        let mut catalog = Self::empty(namespace);
         catalog.get::<Component>(client, component).await?;
         let component: Component = catalog.find("Component", component)?;
         let (_, type_) = type_parts(&component)?;
@@ -284,6 +289,11 @@ impl Catalog {
     /// Returns where an object is.
     pub fn origin(&self, kind: &str, name: &str) -> Option<&str> {
         Some(&self.objects.get(kind)?.get(name)?.origin)
+    }
+
+    /// Returns the file that an object is in.
+    pub fn file(&self, kind: &str, name: &str) -> Option<&str> {
+        Some(self.origin(kind, name)?.rsplit_once(':')?.0)
     }
 
     /// Returns a definition.

@@ -184,7 +184,12 @@ fn reference_error(word: &str, shown: &str, cause: Cause) -> ResolveError {
 
 /// Finds the object of a kind and a name in a file, which may hold several.
 fn in_file(reference: &GitRef, bytes: &[u8], kind: &str, name: &str) -> Result<Object, Cause> {
-    let file = git::shown(reference);
+    let file = format!(
+        "{}@{}:{}",
+        git::shown(&reference.repository),
+        reference.revision,
+        reference.path
+    );
     let text = std::str::from_utf8(bytes).map_err(|_| ContentError::NotText)?;
     let documents = yaml::documents(&file, text)?;
     let mut found = Vec::new();

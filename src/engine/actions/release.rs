@@ -3,7 +3,7 @@
 use kube::ResourceExt;
 use serde_json::Value;
 
-use crate::api::release::{AddonReference, GitRef, Reference, Release, ReleaseSpec};
+use crate::api::release::{AddonReference, Content, GitRef, Reference, Release, ReleaseSpec};
 use crate::api::{AddonDefinition, Definitions, Object, labels, names};
 use crate::resolve::content;
 
@@ -35,10 +35,10 @@ pub fn release(definitions: &Definitions, version: Option<&str>, source: &Source
         Some(version) => names::release(&component, version),
         None => names::release_by_content(&component, &hash),
     };
-    let spec = spec(definitions, source);
+    let mut spec = spec(definitions, source, |object| content::pack(&object));
+    let packed = contents_mut(&mut spec).any(|content| content.compressed().is_some());
     let mut release = Release::new(&name, spec);
     let size = size(&release.spec);
-    let packed = references(&release.spec).any(|content| content.compressed().is_some());
     let own = release.labels_mut();
     own.insert(labels::COMPONENT.to_owned(), names::label_value(&component));
     if let Some(version) = version.filter(|version| names::is_label_value(version)) {
@@ -65,18 +65,28 @@ pub fn size(spec: &ReleaseSpec) -> usize {
     serde_json::to_vec(spec).map_or(0, |json| json.len())
 }
 
-fn references(spec: &ReleaseSpec) -> impl Iterator<Item = &crate::api::release::Content> {
+/// Returns the embedded content of a release.
+pub fn contents_mut(spec: &mut ReleaseSpec) -> impl Iterator<Item = &mut Content> {
     [
-        &spec.component.content,
-        &spec.component_type_definition.content,
+        &mut spec.component.content,
+        &mut spec.component_type_definition.content,
     ]
     .into_iter()
-    .chain(spec.addons.iter().map(|addon| &addon.content))
+    .chain(spec.addons.iter_mut().map(|addon| &mut addon.content))
     .flatten()
 }
 
-fn spec(definitions: &Definitions, source: &Source) -> ReleaseSpec {
-    let embed = |object| (None, Some(content::pack(&object)));
+/// Returns the spec of a release of definitions with all of them embedded as they are.
+pub fn plain_spec(definitions: &Definitions) -> ReleaseSpec {
+    spec(definitions, &Source::Embedded, |object| Content(object))
+}
+
+fn spec(
+    definitions: &Definitions,
+    source: &Source,
+    embedded: fn(Object) -> Content,
+) -> ReleaseSpec {
+    let embed = |object| (None, Some(embedded(object)));
     let from_git = |reference: &GitRef| (Some(reference.clone()), None);
     let (component, type_) = match source {
         Source::Embedded => (
