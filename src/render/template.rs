@@ -479,6 +479,3 @@ impl Template<'_> {
         }))
     }
 }
-
-#[cfg(test)]
-mod tests;
