@@ -6,7 +6,7 @@ use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 
 use super::functions::{self, Pattern};
 use super::tree::{Call, Constant, Field, Loop, LoopKind, Node, Operator};
-use super::{Bound, CelError, Limits};
+use super::{Bound, CelError, Limits, SyntaxError, TextFunction};
 
 /// The parser recurses once per link of a chain like `a.b.c`; measured: under 4 KiB per byte
 /// of source, unoptimised; a level of brackets costs it some hundred KiB, and it takes 96.
@@ -14,7 +14,11 @@ const STACK_PER_BYTE: usize = 8 << 10;
 const STACK_AT_LEAST: usize = 64 << 20;
 
 /// Reads a source, and returns its tree and the names that it leaves free.
-pub(super) fn compile(source: &str, limits: &Limits) -> Result<(Node, BTreeSet<String>), CelError> {
+pub(super) fn compile(
+    dialect: Dialect,
+    source: &str,
+    limits: &Limits,
+) -> Result<(Node, BTreeSet<String>), CelError> {
     if source.len() > limits.source {
         return Err(CelError::limit(Bound::Source, limits.source));
     }
@@ -24,14 +28,18 @@ pub(super) fn compile(source: &str, limits: &Limits) -> Result<(Node, BTreeSet<S
         std::thread::Builder::new()
             .name("cel-parser".to_owned())
             .stack_size(stack)
-            .spawn_scoped(scope, || parse(source, limits))
-            .map_err(|error| CelError::Syntax(format!("no thread to parse on: {error}")))?
+            .spawn_scoped(scope, || parse(dialect, source, limits))
+            .map_err(|error| CelError::syntax(format!("no thread to parse on: {error}")))?
             .join()
-            .unwrap_or_else(|_| Err(CelError::Syntax("the parser gave up".to_owned())))
+            .unwrap_or_else(|_| Err(CelError::syntax("the parser gave up")))
     })
 }
 
-fn parse(source: &str, limits: &Limits) -> Result<(Node, BTreeSet<String>), CelError> {
+fn parse(
+    dialect: Dialect,
+    source: &str,
+    limits: &Limits,
+) -> Result<(Node, BTreeSet<String>), CelError> {
     // An environment without macros: loops stay calls, and become loops of our own.
     let parsed = cel::Env::default()
         .parser()
@@ -39,12 +47,21 @@ fn parse(source: &str, limits: &Limits) -> Result<(Node, BTreeSet<String>), CelE
         .parse(source)
         .map_err(|errors| {
             let first = errors.errors.first();
-            CelError::Syntax(first.map_or_else(
-                || "it is empty".to_owned(),
-                |e| format!("line {}, column {}: {}", e.pos.0, e.pos.1, e.msg),
-            ))
+            first.map_or_else(
+                || CelError::syntax("it is empty"),
+                |error| {
+                    let (line, column) = error.pos;
+                    let counted = |at| usize::try_from(at).ok().filter(|at| *at > 0);
+                    let place = counted(line).zip(counted(column));
+                    CelError::Syntax(SyntaxError {
+                        message: error.msg.clone(),
+                        place,
+                    })
+                },
+            )
         })?;
     let mut builder = Builder {
+        dialect,
         limits,
         nodes: 0,
         depth: 0,
@@ -56,7 +73,15 @@ fn parse(source: &str, limits: &Limits) -> Result<(Node, BTreeSet<String>), CelE
     Ok((node, builder.names))
 }
 
+/// Which functions an expression may call.
+#[derive(Clone, Copy)]
+pub(super) enum Dialect {
+    Kubernetes,
+    Template(&'static [(&'static str, TextFunction)]),
+}
+
 struct Builder<'l> {
+    dialect: Dialect,
     limits: &'l Limits,
     nodes: usize,
     depth: usize,
@@ -89,7 +114,7 @@ impl Builder<'_> {
 
     fn expression(&mut self, expr: &Expr) -> Built {
         Ok(match expr {
-            Expr::Unspecified => return Err(CelError::Syntax("a part is missing".to_owned())),
+            Expr::Unspecified => return Err(CelError::syntax("a part is missing")),
             Expr::Literal(literal) => Node::Constant(constant(literal)),
             Expr::Ident(name) => self.name(name),
             Expr::Select(select) => Node::Select {
@@ -163,7 +188,16 @@ impl Builder<'_> {
             .and_then(|space| functions::resolve(&format!("{space}.{name}"), false, count))
         {
             Some(function) => (Some(function), None),
-            None => (functions::resolve(name, target.is_some(), count), target),
+            None => {
+                let known = functions::resolve(name, target.is_some(), count);
+                let known = known.or_else(|| match (self.dialect, target) {
+                    (Dialect::Template(texts), None) => {
+                        functions::resolve_for_template(name, count, texts)
+                    }
+                    _ => None,
+                });
+                (known, target)
+            }
         };
         let Some(function) = function else {
             return Err(unknown(format!(
@@ -237,7 +271,7 @@ impl Builder<'_> {
             },
             (operators::OPT_SELECT, [of, field]) => {
                 let Expr::Literal(LiteralValue::String(field)) = &field.expr else {
-                    return Err(CelError::Syntax("a field's name is missing".to_owned()));
+                    return Err(CelError::syntax("a field's name is missing"));
                 };
                 Node::Select {
                     of: self.boxed(of)?,
@@ -255,8 +289,8 @@ impl Builder<'_> {
                 of: self.boxed(&select.operand)?,
                 field: field(&select.field),
             }),
-            _ => Err(CelError::Syntax(
-                "has() takes a field, as in has(self.name)".to_owned(),
+            _ => Err(CelError::syntax(
+                "has() takes a field, as in has(self.name)",
             )),
         }
     }
@@ -294,7 +328,7 @@ impl Builder<'_> {
                 .take(if pairs { 2 } else { 1 })
                 .map(|arg| match &arg.expr {
                     Expr::Ident(name) if !name.starts_with('.') => Ok(name.clone()),
-                    _ => Err(CelError::Syntax(format!(
+                    _ => Err(CelError::syntax(format!(
                         "{name}() takes a name first, as in {name}(x, ...)"
                     ))),
                 });

@@ -21,17 +21,25 @@ pub(super) fn evaluate(
     bindings: &Bindings<'_>,
     budget: &mut Budget,
 ) -> Result<Value, CelError> {
-    let mut evaluation = Evaluation {
-        bindings,
-        meter: Meter::new(limits, budget),
-        scope: Vec::new(),
-        variables: vec![None; bindings.variables.len()],
-        visible: bindings.variables.len(),
-        depth: 0,
-    };
+    let mut evaluation = Evaluation::new(limits, bindings, budget);
     let result = evaluation
         .node(root)
         .and_then(|value| value.into_json(&mut evaluation.meter));
+    evaluation.meter.settle(budget);
+    result
+}
+
+/// Evaluates a tree for a template, where an empty optional means that nothing is there.
+pub(super) fn evaluate_template(
+    root: &Node,
+    limits: &Limits,
+    bindings: &Bindings<'_>,
+    budget: &mut Budget,
+) -> Result<Option<Value>, CelError> {
+    let mut evaluation = Evaluation::new(limits, bindings, budget);
+    let result = evaluation
+        .node(root)
+        .and_then(|value| value.into_template(&mut evaluation.meter));
     evaluation.meter.settle(budget);
     result
 }
@@ -50,6 +58,17 @@ pub(super) struct Evaluation<'a> {
 }
 
 impl<'a> Evaluation<'a> {
+    fn new(limits: &Limits, bindings: &'a Bindings<'a>, budget: &Budget) -> Self {
+        Self {
+            bindings,
+            meter: Meter::new(limits, budget),
+            scope: Vec::new(),
+            variables: vec![None; bindings.variables.len()],
+            visible: bindings.variables.len(),
+            depth: 0,
+        }
+    }
+
     /// Evaluates a node. Its branches are functions of their own, so that this frame,
     /// which is on the stack once per level, stays small.
     pub(super) fn node(&mut self, node: &'a Node) -> Evaluated<'a> {

@@ -13,6 +13,7 @@ pub(super) struct Meter {
     most: u64,
     steps: u64,
     memory: usize,
+    output: usize,
     next_look: u64,
     ends: Option<Instant>,
 }
@@ -22,11 +23,13 @@ impl Meter {
         Self {
             limits: Limits {
                 deadline: limits.deadline.min(budget.deadline),
+                output: limits.output.min(budget.output),
                 ..*limits
             },
             most: limits.steps.min(budget.steps),
             steps: 0,
             memory: 0,
+            output: 0,
             next_look: CLOCK_EVERY,
             ends: match (Instant::now().checked_add(limits.deadline), budget.ends) {
                 (Some(own), Some(shared)) => Some(own.min(shared)),
@@ -38,10 +41,7 @@ impl Meter {
     /// Takes what was used from what several evaluations share.
     pub(super) fn settle(&self, budget: &mut Budget) {
         budget.steps = budget.steps.saturating_sub(self.steps);
-    }
-
-    pub(super) fn limits(&self) -> &Limits {
-        &self.limits
+        budget.output = budget.output.saturating_sub(self.output);
     }
 
     /// Pays for work that is about to be done.
@@ -72,6 +72,15 @@ impl Meter {
             return Err(CelError::limit(Bound::Memory, self.limits.memory));
         }
         self.step(1 + bytes as u64 / 128)
+    }
+
+    /// Pays for bytes of the result.
+    pub(super) fn output(&mut self, bytes: usize) -> Result<(), CelError> {
+        self.output = self.output.saturating_add(bytes);
+        match self.output > self.limits.output {
+            true => Err(CelError::limit(Bound::Output, self.limits.output)),
+            false => Ok(()),
+        }
     }
 
     /// Checks how many items a loop would run over.

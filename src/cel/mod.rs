@@ -132,7 +132,7 @@ impl std::fmt::Display for Bound {
 pub enum CelError {
     /// The source is not CEL.
     #[error("cannot read the expression: {0}")]
-    Syntax(String),
+    Syntax(SyntaxError),
     /// The expression names a function or form that is not known here.
     #[error("cannot read the expression: {0}")]
     Unknown(String),
@@ -147,6 +147,24 @@ pub enum CelError {
     /// The expression failed on these values.
     #[error("{0}")]
     Failed(String),
+}
+
+/// What is wrong with a source, and where if the parser says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyntaxError {
+    /// What is wrong.
+    pub message: String,
+    /// The line and the column, from 1.
+    pub place: Option<(usize, usize)>,
+}
+
+impl std::fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some((line, column)) = self.place {
+            write!(f, "line {line}, column {column}: ")?;
+        }
+        f.write_str(&self.message)
+    }
 }
 
 impl CelError {
@@ -168,6 +186,13 @@ impl CelError {
             bound,
             limit: limit.try_into().unwrap_or(u64::MAX),
         }
+    }
+
+    fn syntax(message: impl Into<String>) -> Self {
+        Self::Syntax(SyntaxError {
+            message: message.into(),
+            place: None,
+        })
     }
 
     fn failed(message: impl Into<String>) -> Self {
@@ -281,6 +306,7 @@ impl<'b> Bindings<'b> {
 #[derive(Debug, Clone)]
 pub struct Budget {
     steps: u64,
+    output: usize,
     ends: Option<Instant>,
     deadline: Duration,
 }
@@ -290,8 +316,17 @@ impl Budget {
     pub fn new(steps: u64, deadline: Duration) -> Self {
         Self {
             steps,
+            output: usize::MAX,
             ends: Instant::now().checked_add(deadline),
             deadline,
+        }
+    }
+
+    /// Bounds the results of all evaluations together, in bytes of JSON.
+    pub fn with_output(self, bytes: usize) -> Self {
+        Self {
+            output: bytes,
+            ..self
         }
     }
 
@@ -300,6 +335,9 @@ impl Budget {
         self.steps == 0
     }
 }
+
+/// Makes one text of another, for templates: see [`Program::compile_template`].
+pub type TextFunction = fn(&str) -> String;
 
 /// An expression that was read and bounded; cheap to clone, usable from any thread.
 #[derive(Debug, Clone)]
@@ -316,7 +354,26 @@ struct Compiled {
 impl Program {
     /// Reads an expression and bounds it.
     pub fn compile(source: &str, limits: &Limits) -> Result<Self, CelError> {
-        let (root, names) = compile::compile(source, limits)?;
+        Self::compile_for(compile::Dialect::Kubernetes, source, limits)
+    }
+
+    /// Reads an expression of a template. It has what Kubernetes has, `omit()`, which is an empty
+    /// optional, `merge(a, b)` of maps, and the functions that are given by name: each joins its
+    /// arguments with `-` and makes a text of the result.
+    pub fn compile_template(
+        source: &str,
+        limits: &Limits,
+        functions: &'static [(&'static str, TextFunction)],
+    ) -> Result<Self, CelError> {
+        Self::compile_for(compile::Dialect::Template(functions), source, limits)
+    }
+
+    fn compile_for(
+        dialect: compile::Dialect,
+        source: &str,
+        limits: &Limits,
+    ) -> Result<Self, CelError> {
+        let (root, names) = compile::compile(dialect, source, limits)?;
         Ok(Self(Arc::new(Compiled {
             source: source.to_owned(),
             root,
@@ -361,6 +418,16 @@ impl Program {
         budget: &mut Budget,
     ) -> Result<Value, CelError> {
         eval::evaluate(&self.0.root, &self.0.limits, bindings, budget)
+    }
+
+    /// Evaluates an expression of a template: None where it is an empty optional, which is left out of
+    /// the maps and lists that it makes, too.
+    pub fn evaluate_template(
+        &self,
+        bindings: &Bindings<'_>,
+        budget: &mut Budget,
+    ) -> Result<Option<Value>, CelError> {
+        eval::evaluate_template(&self.0.root, &self.0.limits, bindings, budget)
     }
 
     /// Evaluates an expression that has to say true or false.

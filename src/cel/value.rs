@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::functions::Quantity;
 use super::meter::Meter;
-use super::{AccessQuery, Bound, CelError};
+use super::{AccessQuery, CelError};
 
 #[derive(Debug, Clone)]
 pub(super) enum Text<'a> {
@@ -380,23 +380,27 @@ impl<'a> Val<'a> {
 
     /// Turns the result of an evaluation into JSON.
     pub(super) fn into_json(self, meter: &mut Meter) -> Result<Value, CelError> {
-        let mut room = meter.limits().output;
-        self.output(&mut room, meter)
+        let value = self.output(&Some(Value::Null), meter)?;
+        Ok(value.unwrap_or_default())
     }
 
-    fn output(&self, room: &mut usize, meter: &mut Meter) -> Result<Value, CelError> {
+    /// Turns the result of an evaluation into JSON without what is an empty optional.
+    pub(super) fn into_template(self, meter: &mut Meter) -> Result<Option<Value>, CelError> {
+        self.output(&None, meter)
+    }
+
+    /// `empty` is what an empty optional becomes.
+    fn output(&self, empty: &Option<Value>, meter: &mut Meter) -> Result<Option<Value>, CelError> {
         let size = match self {
             Self::Text(text) => text.len() + 2,
             Self::Bytes(bytes) => bytes.len() * 4 / 3 + 4,
             _ => 8,
         };
-        match room.checked_sub(size) {
-            Some(left) => *room = left,
-            None => return Err(CelError::limit(Bound::Output, meter.limits().output)),
-        }
+        meter.output(size)?;
         meter.step(1)?;
-        Ok(match self {
-            Self::Null | Self::Optional(None) => Value::Null,
+        Ok(Some(match self {
+            Self::Optional(None) => return Ok(empty.clone()),
+            Self::Null => Value::Null,
             Self::Bool(is) | Self::Decision(is) => Value::Bool(*is),
             Self::Int(int) => Value::from(*int),
             Self::Uint(uint) => Value::from(*uint),
@@ -411,7 +415,7 @@ impl<'a> Val<'a> {
             Self::Span(nanos) => Value::String(super::functions::show_span(*nanos)),
             Self::Type(name) => Value::String((*name).to_owned()),
             Self::Quantity(quantity) => Value::String(quantity.to_string()),
-            Self::Optional(Some(value)) => value.output(room, meter)?,
+            Self::Optional(Some(value)) => return value.output(empty, meter),
             Self::Access(_) | Self::Variables => {
                 return Err(CelError::failed(format!(
                     "a {} cannot be a result",
@@ -421,12 +425,12 @@ impl<'a> Val<'a> {
             Self::List(_) | Self::Json(Value::Array(_), _) => {
                 let mut items = Vec::new();
                 for item in self.items() {
-                    items.push(item.output(room, meter)?);
+                    items.extend(item.output(empty, meter)?);
                 }
                 Value::Array(items)
             }
             // Typed strings in borrowed JSON go out as they came in.
-            Self::Json(value, Some(_)) => Val::Json(value, None).output(room, meter)?,
+            Self::Json(value, Some(_)) => return Val::Json(value, None).output(empty, meter),
             Self::Map(_) | Self::Json(..) => {
                 let mut map = serde_json::Map::new();
                 for (key, value) in self.entries() {
@@ -436,17 +440,14 @@ impl<'a> Val<'a> {
                         Key::Int(int) => int.to_string(),
                         Key::Uint(uint) => uint.to_string(),
                     };
-                    match room.checked_sub(key.len()) {
-                        Some(left) => *room = left,
-                        None => {
-                            return Err(CelError::limit(Bound::Output, meter.limits().output));
-                        }
+                    meter.output(key.len())?;
+                    if let Some(value) = value.output(empty, meter)? {
+                        map.insert(key, value);
                     }
-                    map.insert(key, value.output(room, meter)?);
                 }
                 Value::Object(map)
             }
-        })
+        }))
     }
 }
 

@@ -1,5 +1,122 @@
 //! Definitions and settings to manifests. Pure: the same inputs give the same bytes.
+//!
+//! Parameters are merged and fitted to the schema, templates of the type become resources, then each
+//! addon in turn creates its own and patches what is there. Nothing here fetches, applies or knows of a
+//! cluster; what a template may use is in its context:
+//!
+//! | name | what |
+//! |---|---|
+//! | `metadata` | name, namespace, labels and annotations of the component |
+//! | `spec` | merged parameters: the component's in a type, its own in an addon |
+//! | `component` | in an addon, the component's merged parameters |
+//! | `instanceId` | in an addon, which of its instances |
+//! | `workload` | the spec of the Workload |
+//! | `build` | the component's `spec.build` |
+//! | `environment` | name, namespace and isProduction |
+//! | `resource` | in a patch, the resource that is patched |
 
+mod context;
+mod error;
+mod finish;
+mod make;
 pub mod merge;
+mod parameters;
 pub mod patch;
+mod read;
 pub mod schema;
+mod template;
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use crate::api::rendered::RenderedResource;
+use crate::api::settings::EnvSettingsSpec;
+use crate::api::{Definitions, Environment, digest};
+use crate::yaml;
+
+pub use error::{Column, Definition, Problem, RenderError};
+pub use template::Programs;
+
+/// What a component is rendered from.
+#[derive(Clone, Copy)]
+pub struct Inputs<'a> {
+    /// What the release is made of.
+    pub definitions: &'a Definitions,
+    /// The settings of the component in the environment, if it has any.
+    pub settings: Option<&'a EnvSettingsSpec>,
+    /// Where it is to run.
+    pub environment: &'a Environment,
+    /// The namespace of the component itself.
+    pub namespace: &'a str,
+}
+
+/// What a component becomes in an environment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rendered {
+    /// The resources, in the order of kind, group, namespace and name.
+    pub resources: Vec<RenderedResource>,
+    /// What was dropped on the way.
+    pub warnings: Vec<Problem>,
+}
+
+impl Rendered {
+    /// Returns the hash of the resources.
+    pub fn hash(&self) -> String {
+        digest::of(&self.resources)
+    }
+
+    /// Writes the resources as YAML documents.
+    pub fn yaml(&self) -> String {
+        let mut out = String::new();
+        for resource in &self.resources {
+            out.push_str("---\n");
+            out.push_str(&yaml::write(&Value::Object(resource.object.clone())));
+        }
+        out
+    }
+}
+
+/// Renders a component for an environment.
+pub fn render(inputs: &Inputs<'_>, programs: &Programs) -> Result<Rendered, RenderError> {
+    let mut notes = Notes::default();
+    let blueprint = read::blueprint(inputs, programs, &mut notes);
+    let made = match notes.problems.is_empty() {
+        true => make::make(&blueprint, &mut notes),
+        false => Vec::new(),
+    };
+    let resources = finish::finish(made, &inputs.environment.spec.namespace, &mut notes);
+    match notes.problems.is_empty() {
+        true => Ok(Rendered {
+            resources,
+            warnings: notes.warnings,
+        }),
+        false => Err(RenderError(notes.problems)),
+    }
+}
+
+/// What is noticed on the way.
+#[derive(Default)]
+struct Notes {
+    warnings: Vec<Problem>,
+    problems: Vec<Problem>,
+}
+
+impl Notes {
+    /// Notes faults in a template of a definition.
+    fn blame(
+        &mut self,
+        definition: &Definition,
+        template: &str,
+        faults: impl IntoIterator<Item = error::Fault>,
+    ) {
+        self.problems
+            .extend(faults.into_iter().map(|fault| Problem {
+                definition: definition.clone(),
+                template: Some(template.to_owned()),
+                path: fault.path,
+                column: fault.column,
+                message: fault.message,
+            }));
+    }
+}

@@ -4,6 +4,7 @@ mod access;
 mod convert;
 mod format;
 mod lists;
+mod maps;
 mod operators;
 mod pattern;
 mod quantity;
@@ -12,10 +13,10 @@ mod time;
 
 use std::rc::Rc;
 
-use super::CelError;
 use super::eval::Evaluation;
 use super::tree::Call;
 use super::value::{Text, Val};
+use super::{CelError, TextFunction};
 
 pub(crate) use operators::double_text;
 pub(super) use operators::operate;
@@ -105,6 +106,9 @@ pub(super) enum Function {
     QuantityCompare,
     QuantityIsGreater,
     QuantityIsLess,
+    // Templates.
+    Merge,
+    Named(TextFunctionNamed),
     // The authorizer.
     Ask(access::Field),
     ServiceAccount,
@@ -113,6 +117,21 @@ pub(super) enum Function {
     Errored,
     DecisionText,
 }
+
+/// A function that the user of this module brought.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TextFunctionNamed {
+    name: &'static str,
+    function: TextFunction,
+}
+
+impl PartialEq for TextFunctionNamed {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for TextFunctionNamed {}
 
 impl Function {
     /// Tells whether the second argument is a regular expression.
@@ -180,6 +199,23 @@ pub(super) fn resolve(name: &str, member: bool, count: usize) -> Option<Function
         ("quantity", 1) => F::ToQuantity,
         _ => return None,
     })
+}
+
+/// Finds a function that only templates have.
+pub(super) fn resolve_for_template(
+    name: &str,
+    count: usize,
+    texts: &'static [(&'static str, TextFunction)],
+) -> Option<Function> {
+    match (name, count) {
+        ("omit", 0) => Some(Function::OptionalNone),
+        ("merge", 2) => Some(Function::Merge),
+        (_, 0) => None,
+        _ => texts
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|&(name, function)| Function::Named(TextFunctionNamed { name, function })),
+    }
 }
 
 fn resolve_member(name: &str, count: usize) -> Option<Function> {
@@ -325,6 +361,11 @@ pub(super) fn call<'a>(
         | F::QuantityCompare
         | F::QuantityIsGreater
         | F::QuantityIsLess => quantity::call(call.function, &args),
+        F::Merge => maps::merge(&args, meter),
+        F::Named(named) => {
+            let text = text::joined(named.name, &args, meter)?;
+            made_text((named.function)(&text), meter)
+        }
         F::Ask(_) | F::ServiceAccount | F::Allowed | F::Errored | F::DecisionText => {
             access::call(call.function, &args)
         }

@@ -248,3 +248,22 @@ fn quote<'a>(text: &str, meter: &mut Meter) -> Result<Val<'a>, CelError> {
     out.push('"');
     Ok(Val::text(out))
 }
+
+/// Joins the arguments of a template's own function with `-`; numbers may stand among the texts.
+pub(super) fn joined(name: &str, args: &[Val<'_>], meter: &mut Meter) -> Result<String, CelError> {
+    let mut text = String::new();
+    for (at, arg) in args.iter().enumerate() {
+        if at > 0 {
+            text.push('-');
+        }
+        match arg {
+            Val::Text(part) => {
+                meter.make(part.len())?;
+                text.push_str(part);
+            }
+            Val::Int(number) => text.push_str(&number.to_string()),
+            _ => return Err(mismatch(name, args)),
+        }
+    }
+    Ok(text)
+}

@@ -65,7 +65,7 @@ fn why_not(source: &str) -> Option<String> {
             let foreign = program.names().find(|name| !NAMES.contains(name));
             foreign.map(|name| format!("undeclared reference to '{name}' (in container '')"))
         }
-        Err(CelError::Syntax(why)) => Some(why),
+        Err(CelError::Syntax(why)) => Some(why.to_string()),
         Err(_) => None,
     }
 }

@@ -56,7 +56,7 @@ fn shown(rule: &Value) -> String {
 fn wrong(source: &str, schema: &Value, root: bool) -> Option<String> {
     let program = match Program::compile(source, &Limits::default()) {
         Ok(program) => program,
-        Err(CelError::Syntax(why)) => return Some(why),
+        Err(CelError::Syntax(why)) => return Some(why.to_string()),
         Err(_) => return None,
     };
     if let Some(name) = program

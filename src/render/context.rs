@@ -1,0 +1,80 @@
+//! The names that templates can use.
+
+use kube::ResourceExt;
+use serde_json::{Map, Value, json};
+
+use super::Inputs;
+use super::read::Instance;
+use crate::api::Object;
+use crate::cel::Bindings;
+
+/// What is the same for the type and for every addon.
+pub(super) struct Context {
+    metadata: Value,
+    spec: Value,
+    build: Value,
+    workload: Value,
+    environment: Value,
+}
+
+impl Context {
+    pub(super) fn new(inputs: &Inputs<'_>, spec: Object) -> Self {
+        let component = &inputs.definitions.component;
+        let environment = inputs.environment;
+        let build = component.spec.build.clone().unwrap_or_default();
+        Self {
+            metadata: json!({
+                "name": component.name_any(),
+                "namespace": inputs.namespace,
+                "labels": component.labels(),
+                "annotations": component.annotations(),
+            }),
+            spec: Value::Object(spec),
+            build: Value::Object(build),
+            workload: serde_json::to_value(&inputs.definitions.workload.spec)
+                .unwrap_or_else(|_| Value::Object(Map::new())),
+            environment: json!({
+                "name": environment.name_any(),
+                "namespace": environment.spec.namespace,
+                "isProduction": environment.spec.is_production,
+            }),
+        }
+    }
+
+    /// Returns what templates of the type see.
+    pub(super) fn of_type(&self) -> Names<'_> {
+        Names(vec![
+            ("metadata", &self.metadata),
+            ("spec", &self.spec),
+            ("build", &self.build),
+            ("workload", &self.workload),
+            ("environment", &self.environment),
+        ])
+    }
+
+    /// Returns what templates of an addon see.
+    pub(super) fn of_addon<'c>(&'c self, addon: &'c Instance<'_>) -> Names<'c> {
+        Names(vec![
+            ("metadata", &self.metadata),
+            ("spec", &addon.spec),
+            ("instanceId", &addon.instance_id),
+            ("component", &self.spec),
+            ("build", &self.build),
+            ("workload", &self.workload),
+            ("environment", &self.environment),
+        ])
+    }
+}
+
+/// Names with their values, bound anew for each evaluation that adds its own.
+pub(super) struct Names<'c>(Vec<(&'static str, &'c Value)>);
+
+impl<'c> Names<'c> {
+    pub(super) fn bind(&self) -> Bindings<'c> {
+        self.0
+            .iter()
+            .fold(Bindings::new(), |bindings, &(name, value)| {
+                bindings.with(name, value)
+            })
+    }
+}

@@ -1,0 +1,250 @@
+//! Makes resources of templates, and patches them.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::context::Names;
+use super::error::Fault;
+use super::read::{Blueprint, Patch, Resource};
+use super::template::{Expression, Scope, Trail};
+use super::{Definition, Notes, patch};
+use crate::api::rendered::RenderedResource;
+use crate::cel::{Bindings, Budget};
+
+/// How many resources a component may become.
+const RESOURCES: usize = 1000;
+/// How many bytes they may have together, which is more than an API server takes as one object.
+const BYTES: usize = 4 << 20;
+/// What all expressions together may take.
+const STEPS: u64 = 20_000_000;
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// A resource and the template that it comes from.
+pub(super) struct Made {
+    pub(super) resource: RenderedResource,
+    pub(super) definition: Definition,
+    pub(super) template: String,
+}
+
+/// Makes the resources of a component.
+pub(super) fn make(blueprint: &Blueprint<'_>, notes: &mut Notes) -> Vec<Made> {
+    let mut workshop = Workshop {
+        budget: Budget::new(STEPS, DEADLINE).with_output(BYTES),
+        bytes: 0,
+        made: Vec::new(),
+    };
+    let names = blueprint.context.of_type();
+    workshop.create(&blueprint.type_, &blueprint.resources, "", &names, notes);
+    for addon in &blueprint.addons {
+        let names = blueprint.context.of_addon(addon);
+        let owner = &addon.definition;
+        workshop.create(owner, &addon.creates, &addon.prefix, &names, notes);
+        for patch in &addon.patches {
+            // After a failure others would only follow from it.
+            if notes.problems.is_empty()
+                && let Err(fault) = workshop.patch(patch, &names)
+            {
+                notes.blame(owner, &patch.label, [fault]);
+            }
+        }
+    }
+    workshop.made
+}
+
+struct Workshop {
+    budget: Budget,
+    bytes: usize,
+    made: Vec<Made>,
+}
+
+impl Workshop {
+    fn create(
+        &mut self,
+        owner: &Definition,
+        resources: &[Resource<'_>],
+        prefix: &str,
+        names: &Names<'_>,
+        notes: &mut Notes,
+    ) {
+        for resource in resources {
+            if let Err(fault) = self.expand(owner, resource, prefix, names) {
+                notes.blame(owner, &resource.label, [fault]);
+            }
+        }
+    }
+
+    /// Makes the resources of one template: none, one, or one for each item.
+    fn expand(
+        &mut self,
+        owner: &Definition,
+        resource: &Resource<'_>,
+        prefix: &str,
+        names: &Names<'_>,
+    ) -> Result<(), Fault> {
+        let id = format!("{prefix}{}", resource.id);
+        let Some(each) = &resource.each else {
+            let bindings = names.bind();
+            return match self.includes(resource, &bindings)? {
+                true => self.make(owner, resource, id, &bindings),
+                false => Ok(()),
+            };
+        };
+        // A condition that does not look at the item decides about the list as well.
+        let by_item = resource
+            .include
+            .as_ref()
+            .is_some_and(|include| include.uses(resource.variable));
+        if !by_item && !self.includes(resource, &names.bind())? {
+            return Ok(());
+        }
+        for (at, item) in self.items(each, &names.bind())?.iter().enumerate() {
+            let bindings = names.bind().with(resource.variable, item);
+            if !by_item || self.includes(resource, &bindings)? {
+                self.make(owner, resource, format!("{id}-{at}"), &bindings)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn includes(
+        &mut self,
+        resource: &Resource<'_>,
+        bindings: &Bindings<'_>,
+    ) -> Result<bool, Fault> {
+        match &resource.include {
+            Some(include) => include.holds(&Trail::root("includeWhen"), &mut self.scope(bindings)),
+            None => Ok(true),
+        }
+    }
+
+    /// Evaluates a forEach: the items of a list, or the entries of a map by key.
+    fn items(&mut self, each: &Expression, bindings: &Bindings<'_>) -> Result<Vec<Value>, Fault> {
+        let trail = Trail::root("forEach");
+        match each.value(&trail, &mut self.scope(bindings))? {
+            Some(Value::Array(items)) => Ok(items),
+            Some(Value::Object(map)) => Ok(map
+                .into_iter()
+                .map(|(key, value)| json!({"key": key, "value": value}))
+                .collect()),
+            None => Ok(Vec::new()),
+            Some(_) => Err(each.fault(&trail, "this has to be a list or a map")),
+        }
+    }
+
+    fn make(
+        &mut self,
+        owner: &Definition,
+        resource: &Resource<'_>,
+        id: String,
+        bindings: &Bindings<'_>,
+    ) -> Result<(), Fault> {
+        let trail = Trail::root("template");
+        let value = resource.template.value(&trail, &mut self.scope(bindings))?;
+        let Some(Value::Object(object)) = value else {
+            return Err(fault("template", "this has to be a map"));
+        };
+        self.bytes += serde_json::to_vec(&object).map_or(0, |json| json.len());
+        if self.bytes > BYTES {
+            let message = format!("the resources have more than {BYTES} bytes; make them smaller");
+            return Err(fault("template", message));
+        }
+        if self.made.len() >= RESOURCES {
+            let message = format!("there are more than {RESOURCES} resources; make fewer");
+            return Err(fault("forEach", message));
+        }
+        self.made.push(Made {
+            resource: RenderedResource { id, object },
+            definition: owner.clone(),
+            template: resource.label.clone(),
+        });
+        Ok(())
+    }
+
+    /// Applies a patch to all resources that it is for; there has to be one.
+    fn patch(&mut self, patch: &Patch<'_>, names: &Names<'_>) -> Result<(), Fault> {
+        let mut found = false;
+        for at in 0..self.made.len() {
+            let Some(made) = self.made.get_mut(at) else {
+                break;
+            };
+            if made.resource.object.get("kind").and_then(Value::as_str) != Some(patch.kind) {
+                continue;
+            }
+            let before = Value::Object(made.resource.object.clone());
+            let Some(after) = self.patched(&before, patch, names)? else {
+                continue;
+            };
+            found = true;
+            let (Value::Object(object), Some(made)) = (after, self.made.get_mut(at)) else {
+                return Err(fault("operations", "they leave something that is no map"));
+            };
+            made.resource.object = object;
+        }
+        match (found, &patch.filter) {
+            (true, _) => Ok(()),
+            (false, None) => Err(fault(
+                "target.kind",
+                format!("no {} is among the resources so far", patch.kind),
+            )),
+            (false, Some(filter)) => {
+                let message = format!("it holds for no {} among the resources so far", patch.kind);
+                Err(filter.fault(&Trail::root("target").field("where"), &message))
+            }
+        }
+    }
+
+    /// Returns a resource with the operations of a patch applied, if the patch is for it.
+    fn patched(
+        &mut self,
+        resource: &Value,
+        patch: &Patch<'_>,
+        names: &Names<'_>,
+    ) -> Result<Option<Value>, Fault> {
+        let bindings = names.bind().with("resource", resource);
+        if let Some(filter) = &patch.filter {
+            let target = Trail::root("target");
+            if !filter.holds(&target.field("where"), &mut self.scope(&bindings))? {
+                return Ok(None);
+            }
+        }
+        let mut object = resource.clone();
+        let operations = Trail::root("operations");
+        for (at, operation) in patch.operations.iter().enumerate() {
+            let trail = operations.item(at);
+            let value = match &operation.value {
+                Some(value) => {
+                    match value.value(&trail.field("value"), &mut self.scope(&bindings))? {
+                        // An operation whose value is omitted is omitted.
+                        None => continue,
+                        value => value,
+                    }
+                }
+                None => None,
+            };
+            let trail = trail.field("path");
+            let scope = &mut self.scope(&bindings);
+            let path = operation.path.text(&trail, scope, patch::escape)?;
+            let failed = |message| fault(trail.to_string(), message);
+            let path = patch::Path::parse(&path).map_err(|error| failed(error.to_string()))?;
+            patch::apply(&mut object, operation.verb, &path, value.as_ref())
+                .map_err(|error| failed(error.to_string()))?;
+        }
+        Ok(Some(object))
+    }
+
+    fn scope<'s>(&'s mut self, bindings: &'s Bindings<'s>) -> Scope<'s> {
+        Scope {
+            bindings,
+            budget: &mut self.budget,
+        }
+    }
+}
+
+fn fault(path: impl Into<String>, message: impl Into<String>) -> Fault {
+    Fault {
+        path: path.into(),
+        column: None,
+        message: message.into(),
+    }
+}

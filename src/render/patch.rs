@@ -1,1 +1,0 @@
-//! Operations of addons on rendered resources.

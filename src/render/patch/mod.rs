@@ -1,0 +1,508 @@
+//! Operations of addons on rendered resources.
+//!
+//! One operation on one resource: which resources a patch is for, and the expressions in its paths
+//! and values, are the caller's. An operation happens in full or not at all.
+
+mod path;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use self::path::Segment;
+pub use self::path::{MAX_LENGTH, MAX_SEGMENTS, Path, PathError, escape};
+use super::merge::merge;
+use crate::api::Object;
+use crate::api::component::PatchVerb;
+use crate::text;
+
+/// The most places of one resource that one operation changes.
+pub const MAX_MATCHES: usize = 4_096;
+/// The most bytes, about, that one operation adds to one resource.
+pub const MAX_ADDED: usize = 4 << 20;
+
+/// Why an operation was not done. `at` is the place that was reached, with indices for filters.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatchError {
+    /// The verb needs a value.
+    #[error("{0} needs a value")]
+    ValueMissing(&'static str),
+    /// Only the other verbs take a value.
+    #[error("remove takes no value; take it away, or use replace")]
+    ValueUnwanted,
+    /// Only maps merge.
+    #[error("merge needs a map as its value, and this is {found}; use replace or add")]
+    ValueNoMap {
+        /// What the value is.
+        found: String,
+    },
+    /// The resource itself can be merged with and replaced.
+    #[error("remove needs a path: the whole resource cannot be removed")]
+    WholeResource,
+    /// The key or the index is not there.
+    #[error("{at} has no {segment}{hint}")]
+    Missing {
+        /// The place that was reached.
+        at: String,
+        /// What was looked for there.
+        segment: String,
+        /// What is there, or what to do.
+        hint: String,
+    },
+    /// A filter or wildcard found nothing.
+    #[error("{segment} (segment {place} of the path) matches nothing in {at}{hint}")]
+    NoMatch {
+        /// The place that was reached.
+        at: String,
+        /// The filter or wildcard.
+        segment: String,
+        /// Which segment of the path it is, from 1.
+        place: usize,
+        /// What is there.
+        hint: String,
+    },
+    /// What was reached is of the wrong type.
+    #[error("{at} is {found}; {segment} needs {wanted}")]
+    Unfit {
+        /// The place that was reached.
+        at: String,
+        /// What is there.
+        found: String,
+        /// What was to be done there.
+        segment: String,
+        /// What has to be there.
+        wanted: &'static str,
+    },
+    /// The last segment does not say where to add.
+    #[error(
+        "add needs a key, an index or `-` at the end of its path; for what {segment} finds use replace or merge"
+    )]
+    AddToMatches {
+        /// The last segment.
+        segment: String,
+    },
+    /// The operation would change too much.
+    #[error("the path finds more than {MAX_MATCHES} places")]
+    TooManyMatches,
+    /// The operation would add too much.
+    #[error("the operation adds more than {MAX_ADDED} bytes")]
+    TooMuch,
+}
+
+/// Does one operation to a resource, which stays as it was on an error.
+///
+/// `add` sets a key, inserts before an index or appends at `-`; it creates missing maps on its
+/// way, and a missing list for a final `-`, while indices, filters and wildcards never create.
+/// `replace` and `remove` need what they name. `merge` merges a map by the rules of
+/// [`merge`], creating missing maps. Through a filter or wildcard the operation is done to every
+/// match, and each has to succeed; matching nothing is an error.
+pub fn apply(
+    resource: &mut Value,
+    verb: PatchVerb,
+    path: &Path,
+    value: Option<&Value>,
+) -> Result<(), PatchError> {
+    let change = match (verb, value) {
+        (PatchVerb::Remove, Some(_)) => return Err(PatchError::ValueUnwanted),
+        (PatchVerb::Remove, None) => Change::Remove,
+        (verb, None) => return Err(PatchError::ValueMissing(name(verb))),
+        (PatchVerb::Add, Some(value)) => Change::Add(value),
+        (PatchVerb::Replace, Some(value)) => Change::Replace(value),
+        (PatchVerb::Merge, Some(Value::Object(value))) => Change::Merge(value),
+        (PatchVerb::Merge, Some(other)) => {
+            return Err(PatchError::ValueNoMap {
+                found: describe(other),
+            });
+        }
+    };
+    if let (Change::Add(_), Some(last @ (Segment::All | Segment::Filter(_)))) =
+        (&change, path.segments.last())
+    {
+        return Err(PatchError::AddToMatches {
+            segment: shown(last),
+        });
+    }
+    let mut operation = Operation {
+        weight: value.map_or(0, weight),
+        change,
+        total: path.segments.len(),
+        matches: 0,
+        at: Vec::new(),
+    };
+    // Worked on a copy, so that an error half-way leaves nothing half-done.
+    let mut copy = resource.clone();
+    operation.walk(&mut copy, &path.segments)?;
+    *resource = copy;
+    Ok(())
+}
+
+fn name(verb: PatchVerb) -> &'static str {
+    match verb {
+        PatchVerb::Add => "add",
+        PatchVerb::Replace => "replace",
+        PatchVerb::Remove => "remove",
+        PatchVerb::Merge => "merge",
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Change<'a> {
+    Add(&'a Value),
+    Replace(&'a Value),
+    Remove,
+    Merge(&'a Object),
+}
+
+struct Operation<'a> {
+    change: Change<'a>,
+    weight: usize,
+    /// The segments of the whole path.
+    total: usize,
+    matches: usize,
+    /// The keys and indices that lead to the value in hand.
+    at: Vec<String>,
+}
+
+impl Operation<'_> {
+    /// Goes down the path; its depth is that of the path, which is bounded.
+    fn walk(&mut self, value: &mut Value, segments: &[Segment]) -> Result<(), PatchError> {
+        let Some((segment, rest)) = segments.split_first() else {
+            return self.change_here(value);
+        };
+        if rest.is_empty() && matches!(self.change, Change::Remove) {
+            return self.remove(value, segment);
+        }
+        match segment {
+            Segment::Key(key) => self.through_key(value, key, rest),
+            Segment::All | Segment::Filter(_) => {
+                for index in self.matching(value, segment, rest)? {
+                    let (name, inner) = match (&mut *value, index) {
+                        (Value::Array(items), Found::Index(at)) => {
+                            (at.to_string(), items.get_mut(at))
+                        }
+                        (Value::Object(map), Found::Key(key)) => {
+                            let inner = map.get_mut(&key);
+                            (key, inner)
+                        }
+                        _ => continue,
+                    };
+                    if let Some(inner) = inner {
+                        self.down(name, inner, rest)?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn down(
+        &mut self,
+        name: String,
+        value: &mut Value,
+        rest: &[Segment],
+    ) -> Result<(), PatchError> {
+        self.at.push(name);
+        self.walk(value, rest)?;
+        self.at.pop();
+        Ok(())
+    }
+
+    fn through_key(
+        &mut self,
+        value: &mut Value,
+        key: &str,
+        rest: &[Segment],
+    ) -> Result<(), PatchError> {
+        let creates = matches!(self.change, Change::Add(_) | Change::Merge(_));
+        match value {
+            Value::Object(map) => {
+                if creates && map.get(key).is_none_or(Value::is_null) {
+                    if let Change::Add(added) = self.change
+                        && rest.is_empty()
+                    {
+                        self.count()?;
+                        map.insert(key.to_owned(), added.clone());
+                        return Ok(());
+                    }
+                    let fresh = self.fresh(key, rest)?;
+                    map.insert(key.to_owned(), fresh);
+                }
+                match map.get_mut(key) {
+                    Some(inner) => self.down(key.to_owned(), inner, rest),
+                    None => Err(self.missing(key, keys_hint(map))),
+                }
+            }
+            Value::Array(items) => {
+                let length = items.len();
+                if rest.is_empty()
+                    && let Change::Add(added) = self.change
+                {
+                    let index = if key == "-" {
+                        length
+                    } else {
+                        self.index(key, length)?
+                    };
+                    if index > length {
+                        return Err(self.missing(key, items_hint(length)));
+                    }
+                    self.count()?;
+                    items.insert(index, added.clone());
+                    return Ok(());
+                }
+                if key == "-" {
+                    return Err(
+                        self.missing(key, "; only add takes `-`, and only at the end".into())
+                    );
+                }
+                let index = self.index(key, length)?;
+                match items.get_mut(index) {
+                    Some(inner) => self.down(key.to_owned(), inner, rest),
+                    None => Err(self.missing(key, items_hint(length))),
+                }
+            }
+            other => Err(self.unfit(other, &escape(key), "a map or a list")),
+        }
+    }
+
+    /// What `add` and `merge` put where a key is missing, for the rest of the path to go through.
+    fn fresh(&self, key: &str, rest: &[Segment]) -> Result<Value, PatchError> {
+        match rest {
+            [] => Ok(Value::Object(Object::new())),
+            [Segment::Key(last)] if last == "-" && matches!(self.change, Change::Add(_)) => {
+                Ok(Value::Array(Vec::new()))
+            }
+            [Segment::Key(next), ..] if next != "-" && parse_index(next).is_none() => {
+                Ok(Value::Object(Object::new()))
+            }
+            [next, ..] => {
+                let hint = format!(", and {} does not create it", shown(next));
+                Err(self.missing(key, hint))
+            }
+        }
+    }
+
+    fn change_here(&mut self, value: &mut Value) -> Result<(), PatchError> {
+        self.count()?;
+        match self.change {
+            Change::Add(new) | Change::Replace(new) => *value = new.clone(),
+            Change::Merge(over) => {
+                if value.is_null() {
+                    *value = Value::Object(Object::new());
+                }
+                match value {
+                    Value::Object(base) => merge(base, over),
+                    other => return Err(self.unfit(other, "merge", "a map")),
+                }
+            }
+            Change::Remove => return Err(PatchError::WholeResource),
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, value: &mut Value, segment: &Segment) -> Result<(), PatchError> {
+        match segment {
+            Segment::Key(key) => {
+                self.count()?;
+                match value {
+                    Value::Object(map) => match map.remove(key) {
+                        Some(_) => Ok(()),
+                        None => Err(self.missing(key, keys_hint(map))),
+                    },
+                    Value::Array(items) => {
+                        let index = self.index(key, items.len())?;
+                        if index >= items.len() {
+                            return Err(self.missing(key, items_hint(items.len())));
+                        }
+                        items.remove(index);
+                        Ok(())
+                    }
+                    other => Err(self.unfit(other, &escape(key), "a map or a list")),
+                }
+            }
+            Segment::All | Segment::Filter(_) => {
+                for _ in self.matching(value, segment, &[])? {
+                    self.count()?;
+                }
+                match value {
+                    Value::Array(items) => items.retain(|item| !is_match(segment, item)),
+                    Value::Object(map) => map.clear(),
+                    _ => {}
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn matching(
+        &self,
+        value: &Value,
+        segment: &Segment,
+        rest: &[Segment],
+    ) -> Result<Vec<Found>, PatchError> {
+        let (found, hint) = match (value, segment) {
+            (Value::Array(items), _) => {
+                let found: Vec<Found> = items
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, item)| is_match(segment, item))
+                    .map(|(at, _)| Found::Index(at))
+                    .collect();
+                (found, names_hint(items))
+            }
+            (Value::Object(map), Segment::All) => (
+                map.keys().cloned().map(Found::Key).collect(),
+                ", which is empty".to_owned(),
+            ),
+            (other, Segment::All) => return Err(self.unfit(other, "[*]", "a map or a list")),
+            (other, _) => return Err(self.unfit(other, &shown(segment), "a list")),
+        };
+        if found.len() > MAX_MATCHES {
+            return Err(PatchError::TooManyMatches);
+        }
+        if found.is_empty() {
+            return Err(PatchError::NoMatch {
+                at: self.place(),
+                segment: shown(segment),
+                place: self.total - rest.len(),
+                hint,
+            });
+        }
+        Ok(found)
+    }
+
+    /// Reads an index as RFC 6901 has it: digits without leading zeros.
+    fn index(&self, key: &str, length: usize) -> Result<usize, PatchError> {
+        parse_index(key).ok_or_else(|| {
+            let hint = format!(
+                "{}; an item of a list is found by index or filter",
+                items_hint(length)
+            );
+            self.missing(key, hint)
+        })
+    }
+
+    fn count(&mut self) -> Result<(), PatchError> {
+        self.matches += 1;
+        if self.matches > MAX_MATCHES {
+            Err(PatchError::TooManyMatches)
+        } else if self.weight.saturating_mul(self.matches) > MAX_ADDED {
+            Err(PatchError::TooMuch)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Writes the place in hand as a pointer.
+    fn place(&self) -> String {
+        if self.at.is_empty() {
+            return "the resource".to_owned();
+        }
+        self.at.iter().fold(String::new(), |mut out, name| {
+            let _ = write!(out, "/{}", text::fit(&escape(name), 80));
+            out
+        })
+    }
+
+    fn missing(&self, key: &str, hint: String) -> PatchError {
+        PatchError::Missing {
+            at: self.place(),
+            segment: format!("`{}`", text::fit(&escape(key), 80)),
+            hint,
+        }
+    }
+
+    fn unfit(&self, found: &Value, segment: &str, wanted: &'static str) -> PatchError {
+        PatchError::Unfit {
+            at: self.place(),
+            found: describe(found),
+            segment: format!("`{}`", text::fit(segment, 80)),
+            wanted,
+        }
+    }
+}
+
+enum Found {
+    Index(usize),
+    Key(String),
+}
+
+fn is_match(segment: &Segment, item: &Value) -> bool {
+    match segment {
+        Segment::All => true,
+        Segment::Filter(conditions) => conditions.iter().all(|condition| condition.holds(item)),
+        Segment::Key(_) => false,
+    }
+}
+
+fn parse_index(key: &str) -> Option<usize> {
+    let is_canonical = key == "0" || !key.starts_with('0');
+    (is_canonical && key.bytes().all(|b| b.is_ascii_digit()))
+        .then(|| key.parse().ok())
+        .flatten()
+}
+
+fn shown(segment: &Segment) -> String {
+    format!("`{}`", text::fit(&segment.to_string(), 120))
+}
+
+fn describe(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(number) => format!("the number {number}"),
+        Value::String(text) => format!("the text {:?}", text::fit(text, 40)),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "a map".to_owned(),
+    }
+}
+
+fn keys_hint(map: &Object) -> String {
+    if map.is_empty() {
+        return ", it is empty".to_owned();
+    }
+    let keys: Vec<&str> = map.keys().take(8).map(String::as_str).collect();
+    format!(", it has {}", text::fit(&keys.join(", "), 80))
+}
+
+fn items_hint(length: usize) -> String {
+    match length {
+        0 => ", the list is empty".to_owned(),
+        1 => ", the list has 1 item".to_owned(),
+        _ => format!(", the list has {length} items"),
+    }
+}
+
+/// Lists what a filter could have found, by the field that most filters use.
+fn names_hint(items: &[Value]) -> String {
+    let names: Vec<&str> = items
+        .iter()
+        .filter_map(|item| item.as_object()?.get("name")?.as_str())
+        .take(8)
+        .collect();
+    if names.is_empty() {
+        items_hint(items.len())
+    } else {
+        format!(", its items are {}", text::fit(&names.join(", "), 80))
+    }
+}
+
+/// Weighs a value in bytes, about.
+fn weight(value: &Value) -> usize {
+    let mut total = 0usize;
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        total = total.saturating_add(8);
+        match value {
+            Value::String(text) => total = total.saturating_add(text.len()),
+            Value::Array(items) => open.extend(items),
+            Value::Object(map) => {
+                total = total.saturating_add(map.keys().map(String::len).sum());
+                open.extend(map.values());
+            }
+            _ => {}
+        }
+    }
+    total
+}
