@@ -6,6 +6,7 @@
 //! | module       | what it is for |
 //! |--------------|----------------|
 //! | [`cli`]      | the verbs: everything that reads arguments or prints |
+//! | [`engine`]   | actions on releases, and what they read |
 //! | [`render`]   | definitions and settings to manifests; pure |
 //! | [`resolve`]  | references of a release to definitions: git, embedded, compressed |
 //! | [`connect`]  | a target (cluster, embedded store) to a `kube::Client`; the only file that names a backend |
@@ -20,6 +21,7 @@ pub mod cel;
 pub mod cli;
 pub mod connect;
 pub mod embedded;
+pub mod engine;
 pub mod render;
 pub mod resolve;
 pub mod text;

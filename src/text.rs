@@ -1,4 +1,4 @@
-//! The one place that cleans foreign text for a terminal.
+//! The one place that cleans foreign text for a terminal, and words ages and sizes there.
 //!
 //! Names, messages, log lines and file contents come from clusters and repositories that
 //! others write to. Nothing in them may move the cursor, change colours, reorder what is
@@ -27,6 +27,49 @@ pub fn clean(text: &str) -> Cow<'_, str> {
 /// Like [`clean`], and newlines and tabs become a space: for text that must stay on one line.
 pub fn line(text: &str) -> Cow<'_, str> {
     scrub(text, true)
+}
+
+/// Words a span of seconds as kubectl does: two or three figures, never more.
+pub fn age(seconds: i64) -> String {
+    const MINUTE: i64 = 60;
+    const HOUR: i64 = 60 * MINUTE;
+    const DAY: i64 = 24 * HOUR;
+    const YEAR: i64 = 365 * DAY;
+    let pair = |large: i64, a: char, small: i64, b: char| match small {
+        0 => format!("{large}{a}"),
+        small => format!("{large}{a}{small}{b}"),
+    };
+    match seconds {
+        // Clocks of two machines differ a little.
+        i64::MIN..=-2 => "<invalid>".to_owned(),
+        -1 => "0s".to_owned(),
+        _ if seconds < 2 * MINUTE => format!("{seconds}s"),
+        _ if seconds < 10 * MINUTE => pair(seconds / MINUTE, 'm', seconds % MINUTE, 's'),
+        _ if seconds < 3 * HOUR => format!("{}m", seconds / MINUTE),
+        _ if seconds < 8 * HOUR => pair(seconds / HOUR, 'h', seconds / MINUTE % 60, 'm'),
+        _ if seconds < 2 * DAY => format!("{}h", seconds / HOUR),
+        _ if seconds < 8 * DAY => pair(seconds / DAY, 'd', seconds / HOUR % 24, 'h'),
+        _ if seconds < 2 * YEAR => format!("{}d", seconds / DAY),
+        _ if seconds < 8 * YEAR => pair(seconds / YEAR, 'y', seconds / DAY % 365, 'd'),
+        _ => format!("{}y", seconds / YEAR),
+    }
+}
+
+/// Words a number of bytes: `812 B`, `4.7 KB`, `52 KB`, `1.3 MB`.
+pub fn bytes(count: u64) -> String {
+    let mut size = count as f64;
+    let mut unit = "B";
+    for larger in ["KB", "MB", "GB", "TB"] {
+        if size < 1000.0 {
+            break;
+        }
+        size /= 1024.0;
+        unit = larger;
+    }
+    match size < 9.95 && unit != "B" {
+        true => format!("{size:.1} {unit}"),
+        false => format!("{size:.0} {unit}"),
+    }
 }
 
 /// Counts the terminal columns of a text after cleaning it to one line.
@@ -136,6 +179,55 @@ fn is_pictograph(c: char) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn ages_have_two_or_three_figures() {
+        const MINUTE: i64 = 60;
+        const HOUR: i64 = 3600;
+        const DAY: i64 = 24 * HOUR;
+        for (seconds, words) in [
+            (-5, "<invalid>"),
+            (-1, "0s"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (135, "2m15s"),
+            (9 * MINUTE + 59, "9m59s"),
+            (10 * MINUTE + 30, "10m"),
+            (179 * MINUTE, "179m"),
+            (3 * HOUR, "3h"),
+            (7 * HOUR + 59 * MINUTE, "7h59m"),
+            (8 * HOUR + 59 * MINUTE, "8h"),
+            (47 * HOUR, "47h"),
+            (2 * DAY, "2d"),
+            (2 * DAY + 3 * HOUR, "2d3h"),
+            (8 * DAY + 3 * HOUR, "8d"),
+            (729 * DAY, "729d"),
+            (730 * DAY, "2y"),
+            (731 * DAY, "2y1d"),
+            (9 * 365 * DAY, "9y"),
+        ] {
+            assert_eq!(age(seconds), words, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_two_or_three_figures() {
+        for (count, words) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "1.0 KB"),
+            (1024, "1.0 KB"),
+            (4800, "4.7 KB"),
+            (10_189, "10 KB"),
+            (53_000, "52 KB"),
+            (1_023_000, "999 KB"),
+            (1_024_000, "1.0 MB"),
+            (u64::MAX, "16777216 TB"),
+        ] {
+            assert_eq!(bytes(count), words, "{count}");
+        }
+    }
 
     #[test]
     fn what_survives_cleaning() {

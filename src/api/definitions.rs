@@ -4,6 +4,7 @@
 //! from a release or from a cluster leaves no trace here, so that equal definitions hash alike: what a
 //! server adds to an object is dropped, and so is the namespace, which belongs to where it is used.
 
+use kube::ResourceExt;
 use kube::api::ObjectMeta;
 use serde::Serialize;
 
@@ -36,7 +37,85 @@ pub struct AddonDefinition {
     pub addon: Addon,
 }
 
+/// Why definitions do not make a component together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Mismatch {
+    /// The component says of itself that it is of another type.
+    #[error(
+        "component {component} is of type {says:?}, and the definition is {found:?}; name one of them after the other"
+    )]
+    Type {
+        /// The component.
+        component: String,
+        /// Its componentType.
+        says: String,
+        /// The workload type and the name of the definition.
+        found: String,
+    },
+    /// The component uses an addon that is not there.
+    #[error(
+        "component {component} uses addon {addon} as {instance}, and its definition is missing"
+    )]
+    Addon {
+        /// The component.
+        component: String,
+        /// The name of the addon.
+        addon: String,
+        /// The instance.
+        instance: String,
+    },
+}
+
 impl Definitions {
+    /// Puts definitions together: the addons in the component's order, those it does not use left out.
+    pub fn assemble(
+        component: Component,
+        component_type_definition: ComponentTypeDefinition,
+        mut addons: Vec<AddonDefinition>,
+        workload: Workload,
+    ) -> Result<Self, Mismatch> {
+        let says = &component.spec.component_type;
+        let found = format!(
+            "{}/{}",
+            component_type_definition.spec.workload_type,
+            component_type_definition.name_any()
+        );
+        if *says != found {
+            return Err(Mismatch::Type {
+                component: component.name_any(),
+                says: says.clone(),
+                found,
+            });
+        }
+        let mut used = Vec::with_capacity(component.spec.addons.len());
+        for instance in &component.spec.addons {
+            let own = |addon: &AddonDefinition| {
+                addon.name == instance.name && addon.instance_id == instance.instance_id
+            };
+            match addons.iter().position(own) {
+                Some(at) => used.push(addons.swap_remove(at)),
+                None => {
+                    return Err(Mismatch::Addon {
+                        component: component.name_any(),
+                        addon: instance.name.clone(),
+                        instance: instance.instance_id.clone(),
+                    });
+                }
+            }
+        }
+        Ok(Self {
+            component,
+            component_type_definition,
+            addons: used,
+            workload,
+        })
+    }
+
+    /// Returns the images that the build produced.
+    pub fn images(&self) -> Vec<&str> {
+        self.workload.spec.image.as_deref().into_iter().collect()
+    }
+
     /// Returns the hash of the whole, by which a snapshot is named.
     pub fn content_hash(&self) -> String {
         digest::of(self)

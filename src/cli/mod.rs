@@ -6,6 +6,10 @@
 
 pub mod demo;
 pub mod error;
+mod gitflags;
+pub mod output;
+mod release;
+mod render;
 pub mod serve;
 mod version;
 
@@ -81,6 +85,11 @@ impl From<Global> for Options {
 enum Verb {
     /// Fill a store of its own with a small world and print its matrix
     Demo,
+    /// Print the manifests of a component in an environment, and touch nothing
+    Render(render::Arguments),
+    /// Make releases, look into them, list them
+    #[command(subcommand, visible_alias = "releases")]
+    Release(release::Verb),
     /// Print the CustomResourceDefinitions of bowline's kinds
     Crds,
     /// Put the embedded store on a socket, for kubectl and other clients
@@ -133,18 +142,55 @@ pub fn main() -> ExitCode {
     finish(result)
 }
 
-async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result<(), Error> {
-    let mut out = std::io::stdout();
-    match verb {
-        Verb::Demo => print(&mut out, &demo::run(jiff::Timestamp::now()).await?),
-        Verb::Crds => print(&mut out, &crate::api::crds_yaml()),
-        Verb::Serve(arguments) => serve::run(&arguments, options, environment, &mut out).await,
-        Verb::Version(arguments) => print(
-            &mut out,
-            &version::run(&arguments, options, environment).await?,
-        ),
-        Verb::CredentialPlugin { .. } => Ok(()),
+/// What a verb prints, and how the program ends.
+pub struct Outcome {
+    text: String,
+    exit: Exit,
+}
+
+impl Outcome {
+    /// It was done.
+    pub fn done(text: String) -> Outcome {
+        Outcome {
+            text,
+            exit: Exit::Done,
+        }
     }
+
+    /// A dry run found that something would change.
+    pub fn changes(text: String) -> Outcome {
+        Outcome {
+            text,
+            exit: Exit::Changes,
+        }
+    }
+}
+
+async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result<Exit, Error> {
+    let mut out = std::io::stdout();
+    let now = jiff::Timestamp::now();
+    let mut say = |line: String| {
+        let _ = writeln!(std::io::stderr(), "{}", crate::text::clean(&line));
+    };
+    let outcome = match verb {
+        Verb::Demo => Outcome::done(demo::run(now).await?),
+        Verb::Render(arguments) => {
+            let rendered = render::run(&arguments, options, environment, now, &mut say).await?;
+            Outcome::done(rendered)
+        }
+        Verb::Release(verb) => release::run(&verb, options, environment, now, &mut say).await?,
+        Verb::Crds => Outcome::done(crate::api::crds_yaml()),
+        Verb::Serve(arguments) => {
+            serve::run(&arguments, options, environment, &mut out).await?;
+            Outcome::done(String::new())
+        }
+        Verb::Version(arguments) => {
+            Outcome::done(version::run(&arguments, options, environment).await?)
+        }
+        Verb::CredentialPlugin { .. } => Outcome::done(String::new()),
+    };
+    print(&mut out, &outcome.text)?;
+    Ok(outcome.exit)
 }
 
 fn print(out: &mut impl Write, text: &str) -> Result<(), Error> {
@@ -152,9 +198,9 @@ fn print(out: &mut impl Write, text: &str) -> Result<(), Error> {
     Ok(out.flush()?)
 }
 
-fn finish(result: Result<(), Error>) -> ExitCode {
+fn finish(result: Result<Exit, Error>) -> ExitCode {
     match result {
-        Ok(()) => Exit::Done.into(),
+        Ok(exit) => exit.into(),
         // Whoever read our output has had enough of it.
         Err(error) if error.is_broken_pipe() => Exit::Done.into(),
         Err(error) => {
@@ -175,6 +221,9 @@ fn environment() -> Environment {
         home: directories::BaseDirs::new().map(|base| base.home_dir().to_owned()),
         data_dir: directories::ProjectDirs::from("", "", "bowline")
             .map(|project| project.data_dir().to_owned()),
+        cache_dir: directories::ProjectDirs::from("", "", "bowline")
+            .map(|project| project.cache_dir().to_owned()),
+        variables: std::env::vars_os().collect(),
         in_pod: variable("KUBERNETES_SERVICE_HOST").is_some()
             && std::path::Path::new("/var/run/secrets/kubernetes.io/serviceaccount/token").exists(),
         user: user.unwrap_or_else(|| "local".to_owned()),

@@ -13,6 +13,7 @@ mod retry;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -68,6 +69,10 @@ pub struct Environment {
     pub home: Option<PathBuf>,
     /// The directory for bowline's own data.
     pub data_dir: Option<PathBuf>,
+    /// The directory for what can be made again, such as fetched git objects.
+    pub cache_dir: Option<PathBuf>,
+    /// All variables, for the programs that git needs.
+    pub variables: BTreeMap<OsString, OsString>,
     /// Whether this process runs in a pod that has a service account.
     pub in_pod: bool,
     /// The name of the user of this machine; who one is in an embedded store.

@@ -3,4 +3,217 @@
 //! A reference is resolved by commit id alone, so the answer never changes and is worth keeping. What
 //! comes out is the same whichever way a definition came in.
 
+pub mod content;
+pub mod definition;
 pub mod git;
+
+use kube::Resource;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::api::definitions::Mismatch;
+use crate::api::release::{Content, GitRef, ReleaseSpec};
+use crate::api::{AddonDefinition, Definitions, Object};
+use crate::yaml;
+use content::ContentError;
+use definition::DefinitionError;
+use git::{Git, GitError};
+
+/// The definitions of a release.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolved {
+    /// What the release is made of.
+    pub definitions: Definitions,
+    /// What was found in the definitions that they cannot have.
+    pub warnings: Vec<String>,
+}
+
+/// Why a release cannot be resolved.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// One of its references cannot be read.
+    #[error("{what}: {cause}")]
+    Reference {
+        /// Which, as in `component checkout`.
+        what: String,
+        /// Why.
+        cause: Cause,
+    },
+    /// The definitions do not belong together.
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
+}
+
+/// Why a reference cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Cause {
+    /// It has neither gitRef nor content, or both.
+    #[error("a reference has exactly one of gitRef and content")]
+    NotOne,
+    /// Git does not have it.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The content cannot be unpacked.
+    #[error(transparent)]
+    Content(#[from] ContentError),
+    /// The file in git is not YAML.
+    #[error(transparent)]
+    Yaml(#[from] yaml::YamlError),
+    /// The file in git has no such object.
+    #[error("{file} has no {kind} {name}; it has {found}")]
+    NotInFile {
+        /// The file, with repository and revision.
+        file: String,
+        /// The kind that was looked for.
+        kind: String,
+        /// The name that was looked for.
+        name: String,
+        /// What is there.
+        found: String,
+    },
+    /// It is not the definition that it should be.
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
+    /// The work was given up, as when the program ends.
+    #[error("it was given up before it was read")]
+    GivenUp,
+}
+
+/// Resolves the references of a release.
+pub async fn resolve(release: &ReleaseSpec, git: &Git) -> Result<Resolved, ResolveError> {
+    let mut reader = Reader {
+        git,
+        warnings: Vec::new(),
+    };
+    let component = &release.component;
+    let name = &component.name;
+    let (git_ref, content) = (&component.git_ref, &component.content);
+    let component = reader
+        .read("component", name, name, git_ref, content)
+        .await?;
+    let reference = &release.component_type_definition;
+    let type_ = reader
+        .read(
+            "type",
+            &reference.name,
+            &reference.name,
+            &reference.git_ref,
+            &reference.content,
+        )
+        .await?;
+    let mut addons = Vec::with_capacity(release.addons.len());
+    for addon in &release.addons {
+        let shown = format!("{} ({})", addon.name, addon.instance_id);
+        addons.push(AddonDefinition {
+            name: addon.name.clone(),
+            instance_id: addon.instance_id.clone(),
+            addon: reader
+                .read("addon", &shown, &addon.name, &addon.git_ref, &addon.content)
+                .await?,
+        });
+    }
+    let workload = reader.typed("workload", name, name, release.workload.clone())?;
+    Ok(Resolved {
+        definitions: Definitions::assemble(component, type_, addons, workload)?,
+        warnings: reader.warnings,
+    })
+}
+
+struct Reader<'a> {
+    git: &'a Git,
+    warnings: Vec<String>,
+}
+
+impl Reader<'_> {
+    /// Reads one reference: `shown` is what messages call it, `name` what it has to be named.
+    async fn read<K>(
+        &mut self,
+        word: &str,
+        shown: &str,
+        name: &str,
+        git_ref: &Option<GitRef>,
+        content: &Option<Content>,
+    ) -> Result<K, ResolveError>
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned + Serialize,
+    {
+        let object = match (git_ref, content) {
+            (Some(reference), None) => self.from_git(reference, &K::kind(&()), name).await,
+            (None, Some(content)) => content::unpack(content).map_err(Cause::from),
+            _ => Err(Cause::NotOne),
+        };
+        let object = object.map_err(|cause| reference_error(word, shown, cause))?;
+        self.typed(word, shown, name, object)
+    }
+
+    fn typed<K>(
+        &mut self,
+        word: &str,
+        shown: &str,
+        name: &str,
+        object: Object,
+    ) -> Result<K, ResolveError>
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned + Serialize,
+    {
+        let mut warnings = Vec::new();
+        let definition = definition::typed(object, name, &mut warnings)
+            .map_err(|error| reference_error(word, shown, error.into()))?;
+        let warnings = warnings.into_iter();
+        self.warnings
+            .extend(warnings.map(|warning| format!("{word} {shown}: {warning}")));
+        Ok(definition)
+    }
+
+    async fn from_git(&self, reference: &GitRef, kind: &str, name: &str) -> Result<Object, Cause> {
+        let (git, asked) = (self.git.clone(), reference.clone());
+        let bytes = tokio::task::spawn_blocking(move || git.read(&asked))
+            .await
+            .map_err(|_| Cause::GivenUp)??;
+        in_file(reference, &bytes, kind, name)
+    }
+}
+
+fn reference_error(word: &str, shown: &str, cause: Cause) -> ResolveError {
+    ResolveError::Reference {
+        what: format!("{word} {shown}"),
+        cause,
+    }
+}
+
+/// Finds the object of a kind and a name in a file, which may hold several.
+fn in_file(reference: &GitRef, bytes: &[u8], kind: &str, name: &str) -> Result<Object, Cause> {
+    let file = format!(
+        "{}@{}:{}",
+        git::shown(&reference.repository),
+        reference.revision,
+        reference.path
+    );
+    let text = std::str::from_utf8(bytes).map_err(|_| ContentError::NotText)?;
+    let documents = yaml::documents(&file, text)?;
+    let mut found = Vec::new();
+    for document in documents {
+        let said = |pointer| document.value.pointer(pointer).and_then(Value::as_str);
+        let (its_kind, its_name) = (said("/kind"), said("/metadata/name"));
+        if (its_kind, its_name) == (Some(kind), Some(name))
+            && let Value::Object(object) = document.value
+        {
+            return Ok(object);
+        }
+        found.push(match (its_kind, its_name) {
+            (Some(kind), Some(name)) => format!("{kind} {name}"),
+            _ => "no Kubernetes object".to_owned(),
+        });
+    }
+    found.truncate(10);
+    Err(Cause::NotInFile {
+        file,
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        found: match found.is_empty() {
+            true => "nothing".to_owned(),
+            false => found.join(", "),
+        },
+    })
+}

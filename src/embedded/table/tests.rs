@@ -7,34 +7,7 @@ use super::{age, builtin, cells, custom_cell};
 const NOW: &str = "2026-01-10T12:00:00Z";
 
 #[test]
-fn ages_have_two_or_three_figures() {
-    const MINUTE: i64 = 60;
-    const HOUR: i64 = 3600;
-    const DAY: i64 = 24 * HOUR;
-    for (seconds, words) in [
-        (-5, "<invalid>"),
-        (-1, "0s"),
-        (0, "0s"),
-        (119, "119s"),
-        (120, "2m"),
-        (135, "2m15s"),
-        (9 * MINUTE + 59, "9m59s"),
-        (10 * MINUTE + 30, "10m"),
-        (179 * MINUTE, "179m"),
-        (3 * HOUR, "3h"),
-        (7 * HOUR + 59 * MINUTE, "7h59m"),
-        (8 * HOUR + 59 * MINUTE, "8h"),
-        (47 * HOUR, "47h"),
-        (2 * DAY, "2d"),
-        (2 * DAY + 3 * HOUR, "2d3h"),
-        (8 * DAY + 3 * HOUR, "8d"),
-        (729 * DAY, "729d"),
-        (730 * DAY, "2y"),
-        (731 * DAY, "2y1d"),
-        (9 * 365 * DAY, "9y"),
-    ] {
-        assert_eq!(age::words(seconds), words, "{seconds}");
-    }
+fn stamps_become_ages() {
     assert_eq!(age::since(&json!("2026-01-10T11:55:00.25Z"), NOW), "5m");
     assert_eq!(age::since(&Value::Null, NOW), "<unknown>");
     assert_eq!(age::since(&json!("yesterday"), NOW), "<invalid>");

@@ -1,1 +1,301 @@
 //! Files at commits of git repositories, fetched once into a bare cache that processes share.
+//!
+//! A reference names a commit by its full id, so its answer never changes: what is in the cache
+//! is never asked for again. A fetch brings one commit without its history, and ends at its
+//! deadline or at its limits, whatever the server does. Files come from the object database;
+//! there is no work tree, so no hook, filter, submodule or link has anything to act on, and
+//! neither a repository's configuration nor a server's answer can make a program run.
+//!
+//! Everything here blocks: async callers use `spawn_blocking`. Nothing here reads the
+//! environment; [`Settings`] says it all.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use gix::ObjectId;
+use gix_transport::Protocol;
+use gix_transport::client::blocking_io::http;
+
+use crate::api::release::GitRef;
+
+mod address;
+mod budget;
+mod cache;
+mod credentials;
+mod error;
+mod fetch;
+mod file;
+mod http_client;
+mod objects;
+mod pack;
+mod process;
+mod ssh;
+mod work_tree;
+
+pub use address::{
+    Address, AddressError, Allowed, Origin, PathError, RevisionError, Transport, check_path, parse,
+    parse_revision, shown,
+};
+pub use error::{Cause, GitError};
+pub use work_tree::{WorkTreeError, work_tree};
+
+use budget::Budget;
+use cache::{Cache, Entry, Lock, failed};
+use objects::{Missing, Objects};
+
+/// Everything from outside that reading git references depends on.
+#[derive(Clone)]
+pub struct Settings {
+    /// The directory of the cache; it is made when it is needed.
+    pub cache: PathBuf,
+    /// What a fetch may use.
+    pub limits: Limits,
+    /// Which transports are allowed beside https and ssh.
+    pub allowed: Allowed,
+    /// A directory with a file per host, named `HOST` or `HOST_PORT`, that holds `TOKEN` or `USER:TOKEN`.
+    pub tokens: Option<PathBuf>,
+    /// Whether git's credential helpers are asked where there is no token.
+    pub credential_helpers: bool,
+    /// The git program that knows the credential helpers.
+    pub git: PathBuf,
+    /// The ssh program and arguments for it.
+    pub ssh: Vec<OsString>,
+    /// The variables that ssh and credential helpers get: PATH, HOME, SSH_AUTH_SOCK and the like.
+    pub environment: BTreeMap<OsString, OsString>,
+    /// A file with the certificates to trust for https, instead of the system's.
+    pub authorities: Option<PathBuf>,
+    /// The proxy for https.
+    pub proxy: Option<String>,
+}
+
+/// What one fetch may use, and the cache as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The time of a fetch from beginning to end, waiting for others included.
+    pub deadline: Duration,
+    /// The bytes that a server may send.
+    pub received_bytes: u64,
+    /// The number of objects of a commit.
+    pub objects: u64,
+    /// The bytes that the objects of a commit unfold to, all together.
+    pub object_bytes: u64,
+    /// The bytes of the file that is read.
+    pub file_bytes: u64,
+    /// The bytes of the whole cache; the commits that were not read for longest go first.
+    pub cache_bytes: u64,
+}
+
+const MIB: u64 = 1024 * 1024;
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            deadline: Duration::from_secs(60),
+            received_bytes: 128 * MIB,
+            objects: 500_000,
+            object_bytes: 512 * MIB,
+            file_bytes: MIB,
+            cache_bytes: 2048 * MIB,
+        }
+    }
+}
+
+impl Settings {
+    /// Settings with https and ssh, no credentials and an empty environment.
+    pub fn new(cache: impl Into<PathBuf>) -> Self {
+        Self {
+            cache: cache.into(),
+            limits: Limits::default(),
+            allowed: Allowed::default(),
+            tokens: None,
+            credential_helpers: false,
+            git: "git".into(),
+            ssh: vec!["ssh".into()],
+            environment: BTreeMap::new(),
+            authorities: None,
+            proxy: None,
+        }
+    }
+}
+
+impl fmt::Debug for Settings {
+    /// Leaves out what may hold secrets: variables, and the proxy's address.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("cache", &self.cache)
+            .field("limits", &self.limits)
+            .field("allowed", &self.allowed)
+            .field("tokens", &self.tokens)
+            .field("credential_helpers", &self.credential_helpers)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads files by git reference; clones share everything.
+#[derive(Clone, Debug)]
+pub struct Git {
+    settings: Arc<Settings>,
+    cache: Cache,
+}
+
+/// A reference whose every part was checked.
+struct Wanted<'a> {
+    address: Address,
+    commit: ObjectId,
+    path: &'a str,
+}
+
+impl Git {
+    /// Makes a reader; nothing is touched before the first reference is read.
+    pub fn new(settings: Settings) -> Self {
+        let cache = Cache::new(settings.cache.clone());
+        Self {
+            settings: Arc::new(settings),
+            cache,
+        }
+    }
+
+    /// Reads the file that a reference names, from the cache or else from its repository.
+    pub fn read(&self, reference: &GitRef) -> Result<Vec<u8>, GitError> {
+        self.check(reference)
+            .and_then(|wanted| self.find(&wanted))
+            .map_err(|cause| GitError::new(reference, cause))
+    }
+
+    fn check<'a>(&self, reference: &'a GitRef) -> Result<Wanted<'a>, Cause> {
+        check_path(&reference.path)?;
+        Ok(Wanted {
+            commit: parse_revision(&reference.revision)?,
+            address: parse(&reference.repository, self.settings.allowed)?,
+            path: &reference.path,
+        })
+    }
+
+    fn find(&self, wanted: &Wanted<'_>) -> Result<Vec<u8>, Cause> {
+        let key = wanted.address.key();
+        let entry = self.cache.entry(&key, &wanted.commit);
+        if let Ok(found) = self.look(&entry, wanted) {
+            return found;
+        }
+        let limits = &self.settings.limits;
+        let budget = Budget::new(limits.deadline, limits.received_bytes);
+        let lock = self.cache.lock(&key, &budget)?;
+        // Whoever held the lock before may have fetched the same commit.
+        if let Ok(found) = self.look(&entry, wanted) {
+            return found;
+        }
+        entry.discard(&lock)?;
+        self.fetch(&entry, wanted, &lock, &budget)?;
+        let found = self.look(&entry, wanted);
+        drop(lock);
+        self.cache.evict(limits.cache_bytes, &entry)?;
+        found.map_err(|why| Cause::Broken { why })?
+    }
+
+    /// Looks into the cache. The outer error says why the cache has no answer.
+    fn look(&self, entry: &Entry, wanted: &Wanted<'_>) -> Result<Result<Vec<u8>, Cause>, String> {
+        if !entry.is_published() {
+            return Err("the commit is not in the cache".to_owned());
+        }
+        let limits = &self.settings.limits;
+        let mut objects = Objects::open(&entry.directory, wanted.commit.kind(), limits)?;
+        match objects.file(&wanted.commit, wanted.path, limits.file_bytes) {
+            Ok(bytes) => Ok(Ok(bytes)),
+            Err(Missing::Cause(cause)) => Ok(Err(cause)),
+            Err(Missing::Damage(why)) => Err(why),
+        }
+    }
+
+    /// Fetches a commit into the cache, on a thread of its own: what a server sends may at worst end that.
+    fn fetch(
+        &self,
+        entry: &Entry,
+        wanted: &Wanted<'_>,
+        lock: &Lock,
+        budget: &Budget,
+    ) -> Result<(), Cause> {
+        let part = entry.stage(lock)?;
+        let made = std::thread::scope(|scope| {
+            let make = || self.make(&part, wanted, budget);
+            match std::thread::Builder::new()
+                .name("git-fetch".to_owned())
+                .spawn_scoped(scope, make)
+            {
+                Ok(thread) => thread.join().unwrap_or_else(|_| {
+                    Err(Cause::Broken {
+                        why: "it could not be digested".to_owned(),
+                    })
+                }),
+                Err(source) => Err(failed(&part)(source)),
+            }
+        });
+        match made {
+            Ok(()) => entry.publish(&part, lock),
+            Err(cause) => {
+                // The next fetch removes what could not be removed now.
+                let _ = fs::remove_dir_all(&part);
+                Err(cause)
+            }
+        }
+    }
+
+    fn make(&self, part: &Path, wanted: &Wanted<'_>, budget: &Budget) -> Result<(), Cause> {
+        let (settings, commit) = (&*self.settings, wanted.commit);
+        let limits = &settings.limits;
+        match &wanted.address.transport {
+            Transport::Http(origin) => {
+                let client = http_client::Client::new(settings, origin, budget)?;
+                let url = gix::url::parse(wanted.address.as_str())
+                    .map_err(|error| Cause::Broken { why: chain(&error) })?;
+                let transport = http::Transport::new_http(client, url, Protocol::V2, false);
+                fetch::receive(transport, commit, part, limits, budget)?;
+            }
+            ssh @ Transport::Ssh { .. } => ssh::receive(settings, ssh, commit, part, budget)?,
+            Transport::File(source) => file::receive(source, commit, part, limits, budget)?,
+        }
+        pack::unpack(part, commit.kind(), limits, budget)?;
+        let mut objects =
+            Objects::open(part, commit.kind(), limits).map_err(|why| Cause::Broken { why })?;
+        objects.check(&commit, budget)?;
+        bare(part, &commit)
+    }
+}
+
+/// Adds what makes a directory with objects a bare repository, for people who look into the cache with git.
+fn bare(directory: &Path, commit: &ObjectId) -> Result<(), Cause> {
+    let config = match commit.kind() {
+        gix::hash::Kind::Sha256 => {
+            "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectformat = sha256\n"
+        }
+        _ => "[core]\n\trepositoryformatversion = 0\n\tbare = true\n",
+    };
+    let refs = directory.join("refs");
+    fs::create_dir_all(&refs).map_err(failed(&refs))?;
+    for (name, text) in [
+        ("HEAD", format!("{commit}\n")),
+        ("config", config.to_owned()),
+    ] {
+        let path = directory.join(name);
+        fs::write(&path, text).map_err(failed(&path))?;
+    }
+    Ok(())
+}
+
+/// Writes an error of gix with its causes on one line.
+fn chain(error: &gix::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let next = cause.to_string();
+        if !text.contains(&next) {
+            text = format!("{text}: {next}");
+        }
+        source = cause.source();
+    }
+    text
+}

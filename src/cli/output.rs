@@ -1,0 +1,74 @@
+//! How results are printed: tables for people, JSON and YAML for programs.
+
+use clap::ValueEnum;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{text, yaml};
+
+/// The forms that `-o` knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Columns
+    #[default]
+    Table,
+    /// More columns
+    Wide,
+    /// JSON
+    Json,
+    /// YAML
+    Yaml,
+    /// kind/name, one a line
+    Name,
+}
+
+/// Lays rows out in columns; the first row is the header.
+pub fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| {
+            let cells = rows.iter().filter_map(|row| row.get(column));
+            cells.map(|cell| text::width(cell)).max().unwrap_or(0)
+        })
+        .collect();
+    let mut out = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            line += &text::line(cell);
+            let gap = width.saturating_sub(text::width(cell)) + 3;
+            line.extend(std::iter::repeat_n(' ', gap));
+        }
+        out += line.trim_end();
+        out.push('\n');
+    }
+    out
+}
+
+/// Writes a value as JSON, indented, with a newline at its end.
+pub fn json(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Writes a value as a YAML document.
+pub fn yaml(value: &impl Serialize) -> String {
+    yaml::write(&serde_json::to_value(value).unwrap_or(Value::Null))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_what_is_in_them() {
+        let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
+        let rows = [
+            row(["NAME", "AGE"]),
+            row(["naïve", "3d"]),
+            row(["a\tb", ""]),
+        ];
+        assert_eq!(table(&rows), "NAME    AGE\nnaïve   3d\na b\n");
+    }
+}

@@ -1,0 +1,373 @@
+//! `bowline release`: make releases, look into them, list them.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use kube::ResourceExt;
+use kube::api::{Api, ListParams, PartialObjectMeta, PostParams};
+use serde_json::{Value, json};
+
+use super::Outcome;
+use super::connect::{self, Connection, Environment, Options};
+use super::error::{Error, Exit};
+use super::gitflags::GitFlags;
+use super::output::{self, Format};
+use super::render::resolved;
+use crate::api::release::{GitRef, Release};
+use crate::api::{Definitions, labels};
+use crate::engine::actions::release::{self as action, GitSources, Source};
+use crate::engine::catalog::Catalog;
+use crate::resolve::{content, git};
+use crate::text;
+
+/// What `release` can be told.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Make a release of a component's current definitions
+    Create(Create),
+    /// Print a release with everything in it plain
+    Show(Show),
+    /// List releases
+    List(List),
+}
+
+/// What `release create` can be told.
+#[derive(Args, Debug)]
+pub struct Create {
+    /// The component
+    component: String,
+    /// The version; the release is named by its content where it is left out
+    #[arg(long, value_name = "VERSION")]
+    version: Option<String>,
+    /// Refer to the definitions by the commit of a clean work tree
+    #[arg(long, conflicts_with = "embed")]
+    git: bool,
+    /// Embed the definitions, which is the default
+    #[arg(long)]
+    embed: bool,
+    /// Read the definitions from the files of a directory instead of the target; with --git the
+    /// current directory where it is left out
+    #[arg(short, long, value_name = "DIR")]
+    file: Option<PathBuf>,
+    /// Make nothing; exit with 3 if the release would be made
+    #[arg(long)]
+    dry_run: bool,
+    /// The form of the result
+    #[arg(short, long, value_enum, default_value_t = Format::Name)]
+    output: Format,
+    #[command(flatten)]
+    git_flags: GitFlags,
+}
+
+/// What `release show` can be told.
+#[derive(Args, Debug)]
+pub struct Show {
+    /// The release
+    name: String,
+    /// Fetch what the release refers to in git and print that in place of the references
+    #[arg(long)]
+    resolve: bool,
+    /// The form of the result
+    #[arg(short, long, value_enum, default_value_t = Format::Yaml)]
+    output: Format,
+    #[command(flatten)]
+    git_flags: GitFlags,
+}
+
+/// What `release list` can be told.
+#[derive(Args, Debug)]
+pub struct List {
+    /// The component; the releases of all where it is left out
+    component: Option<String>,
+    /// The form of the result
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+}
+
+/// Runs a verb and returns what it prints.
+pub async fn run(
+    verb: &Verb,
+    options: &Options,
+    environment: &Environment,
+    now: Timestamp,
+    say: &mut dyn FnMut(String),
+) -> Result<Outcome, Error> {
+    match verb {
+        Verb::Create(arguments) => create(arguments, options, environment, say).await,
+        Verb::Show(arguments) => show(arguments, options, environment, say)
+            .await
+            .map(Outcome::done),
+        Verb::List(arguments) => {
+            let connection = connect::connect(options, environment).await?;
+            list(arguments, &connection, now, say)
+                .await
+                .map(Outcome::done)
+        }
+    }
+}
+
+async fn create(
+    arguments: &Create,
+    options: &Options,
+    environment: &Environment,
+    say: &mut dyn FnMut(String),
+) -> Result<Outcome, Error> {
+    let connection = connect::connect(options, environment).await?;
+    let (definitions, source) = definitions(arguments, &connection, options).await?;
+    let made = action::release(&definitions, arguments.version.as_deref(), &source);
+    let name = made.name_any();
+    let api: Api<Release> = Api::namespaced(connection.client.clone(), &connection.namespace);
+    if let Some(existing) = api.get_opt(&name).await? {
+        return existing_is_the_same(arguments, existing, &made, environment, say).await;
+    }
+    say_sizes(&made, say);
+    if arguments.dry_run {
+        say(format!("release {name} would be made"));
+        return Ok(Outcome::changes(print(arguments.output, &made)));
+    }
+    match api.create(&PostParams::default(), &made).await {
+        Ok(created) => {
+            say(format!("release {name} made"));
+            Ok(Outcome::done(print(arguments.output, &created)))
+        }
+        // Somebody made it since we looked.
+        Err(kube::Error::Api(status)) if status.code == 409 => {
+            let existing = api.get(&name).await?;
+            existing_is_the_same(arguments, existing, &made, environment, say).await
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A release that is there already is fine if it has the same content, however that is stored.
+async fn existing_is_the_same(
+    arguments: &Create,
+    existing: Release,
+    made: &Release,
+    environment: &Environment,
+    say: &mut dyn FnMut(String),
+) -> Result<Outcome, Error> {
+    let name = made.name_any();
+    let hash = made.annotations().get(labels::CONTENT_HASH);
+    let same = existing.spec == made.spec || {
+        let git = arguments.git_flags.git(environment)?;
+        let definitions = resolved(&existing, &git, &mut |_| {}).await?;
+        Some(&definitions.content_hash()) == hash
+    };
+    if !same {
+        let message = format!("release {name} is there already, with other content");
+        return Err(Error::new(Exit::Refused, message)
+            .with_hint("a release never changes; choose another version"));
+    }
+    say(format!("release {name} is there already"));
+    Ok(Outcome::done(print(arguments.output, &existing)))
+}
+
+/// Collects the definitions, from the target or from files.
+async fn definitions(
+    arguments: &Create,
+    connection: &Connection,
+    options: &Options,
+) -> Result<(Definitions, Source), Error> {
+    let component = &arguments.component;
+    let files = match (&arguments.file, arguments.git) {
+        (Some(path), _) => Some(path.as_path()),
+        (None, true) => Some(Path::new(".")),
+        (None, false) => None,
+    };
+    let Some(path) = files else {
+        let catalog = Catalog::fetch(&connection.client, &connection.namespace, component).await?;
+        return Ok((catalog.definitions(component)?, Source::Embedded));
+    };
+    let catalog = Catalog::read(path, options.namespace.as_deref())?;
+    let definitions = catalog.definitions(component)?;
+    let source = match arguments.git {
+        true => Source::Git(Box::new(references(&catalog, &definitions)?)),
+        false => Source::Embedded,
+    };
+    Ok((definitions, source))
+}
+
+/// Finds where in git the files of definitions are.
+fn references(catalog: &Catalog, definitions: &Definitions) -> Result<GitSources, Error> {
+    let reference = |kind: &str, name: &str| -> Result<GitRef, Error> {
+        let file = catalog.file(kind, name).unwrap_or_default();
+        git::work_tree(Path::new(file))
+            .map_err(|error| Error::new(Exit::Refused, format!("{kind} {name}: {error}")))
+    };
+    Ok(GitSources {
+        component: reference("Component", &definitions.component.name_any())?,
+        component_type_definition: reference(
+            "ComponentTypeDefinition",
+            &definitions.component_type_definition.name_any(),
+        )?,
+        addons: definitions
+            .addons
+            .iter()
+            .map(|addon| reference("Addon", &addon.name))
+            .collect::<Result<_, _>>()?,
+    })
+}
+
+async fn show(
+    arguments: &Show,
+    options: &Options,
+    environment: &Environment,
+    say: &mut dyn FnMut(String),
+) -> Result<String, Error> {
+    let connection = connect::connect(options, environment).await?;
+    let api: Api<Release> = Api::namespaced(connection.client.clone(), &connection.namespace);
+    let mut release = api.get(&arguments.name).await?;
+    say_sizes(&release, say);
+    let unreadable = |error: content::ContentError| {
+        Error::new(Exit::Failed, format!("release {}: {error}", arguments.name))
+    };
+    for content in action::contents_mut(&mut release.spec) {
+        content.0 = content::unpack(content).map_err(unreadable)?;
+    }
+    if arguments.resolve {
+        let git = arguments.git_flags.git(environment)?;
+        let definitions = resolved(&release, &git, say).await?;
+        release.spec = action::plain_spec(&definitions);
+    }
+    Ok(print(arguments.output, &release))
+}
+
+/// Says how large a release is, and what packing saved.
+fn say_sizes(release: &Release, say: &mut dyn FnMut(String)) {
+    let stored = action::size(&release.spec);
+    let mut plain = release.spec.clone();
+    for content in action::contents_mut(&mut plain) {
+        if let Ok(object) = content::unpack(content) {
+            content.0 = object;
+        }
+    }
+    let plain = action::size(&plain);
+    let name = release.name_any();
+    let words = |size: usize| text::bytes(size as u64);
+    say(match stored < plain {
+        true => format!(
+            "release {name} has {} and is stored in {}: {} % saved",
+            words(plain),
+            words(stored),
+            100 - stored * 100 / plain
+        ),
+        false => format!("release {name} has {}", words(stored)),
+    });
+}
+
+fn print(format: Format, release: &Release) -> String {
+    match format {
+        Format::Json => output::json(release),
+        Format::Yaml | Format::Table | Format::Wide => output::yaml(release),
+        Format::Name => format!("release.openchoreo.dev/{}\n", release.name_any()),
+    }
+}
+
+async fn list(
+    arguments: &List,
+    connection: &Connection,
+    now: Timestamp,
+    say: &mut dyn FnMut(String),
+) -> Result<String, Error> {
+    let api: Api<Release> = Api::namespaced(connection.client.clone(), &connection.namespace);
+    let params = match &arguments.component {
+        Some(component) => {
+            ListParams::default().fields(&format!("spec.component.name={component}"))
+        }
+        None => ListParams::default(),
+    };
+    if matches!(arguments.output, Format::Json | Format::Yaml) {
+        let items: Vec<Value> = api
+            .list(&params)
+            .await?
+            .items
+            .iter()
+            .filter_map(|release| serde_json::to_value(release).ok())
+            .collect();
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+        return Ok(match arguments.output {
+            Format::Json => output::json(&list),
+            _ => output::yaml(&list),
+        });
+    }
+    // What the table shows stands in the metadata; bodies are large.
+    let mut releases = api.list_metadata(&params).await?.items;
+    releases.sort_by_key(|release| {
+        (
+            release.labels().get(labels::COMPONENT).cloned(),
+            std::cmp::Reverse(release.metadata.creation_timestamp.clone()),
+            release.name_any(),
+        )
+    });
+    if arguments.output == Format::Name {
+        let names = releases.iter().map(|release| release.name_any());
+        return Ok(names
+            .map(|name| format!("release.openchoreo.dev/{name}\n"))
+            .collect());
+    }
+    let sizes = releases.iter().filter_map(size);
+    say(format!(
+        "{} releases, {}",
+        releases.len(),
+        text::bytes(sizes.fold(0, u64::saturating_add))
+    ));
+    let wide = arguments.output == Format::Wide;
+    let mut rows = vec![header(wide)];
+    rows.extend(releases.iter().map(|release| row(release, now, wide)));
+    Ok(output::table(&rows))
+}
+
+fn header(wide: bool) -> Vec<String> {
+    let mut columns = vec![
+        "NAME",
+        "COMPONENT",
+        "VERSION",
+        "SIZE",
+        "MARK",
+        "PINNED",
+        "AGE",
+    ];
+    if wide {
+        columns.extend(["IMAGES", "HASH"]);
+    }
+    columns.into_iter().map(str::to_owned).collect()
+}
+
+fn size(release: &PartialObjectMeta<Release>) -> Option<u64> {
+    release.annotations().get(labels::SIZE)?.parse().ok()
+}
+
+/// What is not in the metadata, as with releases that another tool made, shows as `?`.
+fn row(release: &PartialObjectMeta<Release>, now: Timestamp, wide: bool) -> Vec<String> {
+    let unknown = || "?".to_owned();
+    let annotation = |name| release.annotations().get(name).cloned();
+    let age = release.metadata.creation_timestamp.as_ref();
+    let mark = annotation(labels::MARK).and_then(|mark| {
+        let mark: Value = serde_json::from_str(&mark).ok()?;
+        mark.get("verdict")?.as_str().map(str::to_owned)
+    });
+    let component = release.labels().get(labels::COMPONENT).cloned();
+    let pinned = release.labels().get(labels::PINNED);
+    let mut cells = vec![
+        release.name_any(),
+        component.unwrap_or_else(unknown),
+        annotation(labels::VERSION_TEXT).unwrap_or_default(),
+        size(release).map_or_else(unknown, text::bytes),
+        mark.unwrap_or_default(),
+        pinned
+            .filter(|value| *value == labels::PINNED_TRUE)
+            .map_or("", |_| "yes")
+            .to_owned(),
+        age.map_or_else(unknown, |since| {
+            text::age(now.as_second() - since.0.as_second())
+        }),
+    ];
+    if wide {
+        let hash = annotation(labels::CONTENT_HASH);
+        cells.push(annotation(labels::IMAGES).unwrap_or_else(unknown));
+        cells.push(hash.map_or_else(unknown, |hash| hash.chars().take(10).collect()));
+    }
+    cells
+}

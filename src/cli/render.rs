@@ -1,0 +1,269 @@
+//! `bowline render`: the manifests of a component, and nothing touched.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use jiff::Timestamp;
+use kube::api::Api;
+use serde_json::Value;
+
+use super::connect::{self, Environment, Options};
+use super::error::{Error, Exit};
+use super::gitflags::GitFlags;
+use super::output;
+use crate::api::{Definitions, Release, ReleasePin, names};
+use crate::engine::catalog::{Catalog, CatalogError};
+use crate::render::{self, Inputs, Programs, Rendered};
+use crate::resolve::git::Git;
+use crate::resolve::{self, Resolved};
+use crate::text;
+
+/// What `render` can be told.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// The component; with -f all of them where it is left out
+    #[arg(required_unless_present = "file")]
+    component: Option<String>,
+    /// The environment; with -f all of them where it is left out
+    #[arg(short, long, value_name = "NAME", required_unless_present = "file")]
+    environment: Option<String>,
+    /// The release; what the environment's pin names where it is left out, or without a pin the
+    /// definitions as they are now
+    #[arg(short, long, value_name = "NAME")]
+    release: Option<String>,
+    /// Read the objects from the files of a directory instead of a target
+    #[arg(short, long, value_name = "DIR")]
+    file: Option<PathBuf>,
+    /// The form of the manifests
+    #[arg(short, long, value_enum, default_value_t = Form::Yaml)]
+    output: Form,
+    #[command(flatten)]
+    git: GitFlags,
+}
+
+/// The forms that manifests can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Form {
+    Yaml,
+    Json,
+    Name,
+}
+
+/// Returns the manifests; what was noticed on the way goes to `say`.
+pub async fn run(
+    arguments: &Arguments,
+    options: &Options,
+    environment: &Environment,
+    now: Timestamp,
+    say: &mut dyn FnMut(String),
+) -> Result<String, Error> {
+    let git = arguments.git.git(environment)?;
+    let programs = Programs::new();
+    let Some(path) = &arguments.file else {
+        let (Some(component), Some(environment_name)) =
+            (&arguments.component, &arguments.environment)
+        else {
+            return Err(Error::new(
+                Exit::Usage,
+                "render needs a component and an environment",
+            ));
+        };
+        let connection = connect::connect(options, environment).await?;
+        let (catalog, definitions) = from_target(
+            &connection,
+            component,
+            environment_name,
+            arguments,
+            &git,
+            now,
+            say,
+        )
+        .await?;
+        let rendered = one(
+            &catalog,
+            &definitions,
+            component,
+            environment_name,
+            &programs,
+            say,
+        )?;
+        return Ok(print(arguments.output, &[(String::new(), rendered)]));
+    };
+    let catalog = Catalog::read(path, options.namespace.as_deref())?;
+    let mut all = Vec::new();
+    for component in chosen(&catalog, "Component", arguments.component.as_deref()) {
+        let definitions = match &arguments.release {
+            Some(release) => resolved(&catalog.release(release)?, &git, say).await?,
+            None => catalog.definitions(component)?,
+        };
+        for environment in chosen(&catalog, "Environment", arguments.environment.as_deref()) {
+            let rendered = one(
+                &catalog,
+                &definitions,
+                component,
+                environment,
+                &programs,
+                say,
+            )?;
+            all.push((format!("# {component} in {environment}\n"), rendered));
+        }
+    }
+    if let [(title, _)] = all.as_mut_slice() {
+        title.clear();
+    }
+    if all.is_empty() {
+        let message = format!("{} has no Component or no Environment", path.display());
+        return Err(Error::new(Exit::Failed, message));
+    }
+    Ok(print(arguments.output, &all))
+}
+
+fn chosen<'c>(catalog: &'c Catalog, kind: &str, asked: Option<&'c str>) -> Vec<&'c str> {
+    match asked {
+        Some(name) => vec![name],
+        None => catalog.names(kind).collect(),
+    }
+}
+
+async fn from_target(
+    connection: &connect::Connection,
+    component: &str,
+    environment: &str,
+    arguments: &Arguments,
+    git: &Git,
+    now: Timestamp,
+    say: &mut dyn FnMut(String),
+) -> Result<(Catalog, Definitions), Error> {
+    let (client, namespace) = (&connection.client, &connection.namespace);
+    let pinned = match &arguments.release {
+        Some(release) => Some(release.clone()),
+        None => {
+            let pins: Api<ReleasePin> = Api::namespaced(client.clone(), namespace);
+            let pin = pins.get_opt(&names::pin(component, environment)).await?;
+            pin.map(|pin| pin.spec.effective_release(now).to_owned())
+        }
+    };
+    let (mut catalog, definitions) = match pinned {
+        Some(name) => {
+            let releases: Api<Release> = Api::namespaced(client.clone(), namespace);
+            let release = releases.get(&name).await?;
+            let definitions = resolved(&release, git, say).await?;
+            if arguments.release.is_none() {
+                say(format!("rendering {name}, which {environment} has pinned"));
+            }
+            (Catalog::empty(namespace), definitions)
+        }
+        None => {
+            let catalog = Catalog::fetch(client, namespace, component).await?;
+            let definitions = catalog.definitions(component)?;
+            say(format!(
+                "{environment} has no pin of {component}; rendering the definitions as they are now"
+            ));
+            (catalog, definitions)
+        }
+    };
+    catalog
+        .fetch_environment(client, component, environment)
+        .await?;
+    Ok((catalog, definitions))
+}
+
+/// Resolves a release and says what was noticed.
+pub(super) async fn resolved(
+    release: &Release,
+    git: &Git,
+    say: &mut dyn FnMut(String),
+) -> Result<Definitions, Error> {
+    let Resolved {
+        definitions,
+        warnings,
+    } = resolve::resolve(&release.spec, git)
+        .await
+        .map_err(|error| {
+            let name = release.metadata.name.as_deref().unwrap_or_default();
+            Error::new(Exit::Failed, format!("release {name}: {error}"))
+        })?;
+    warnings.into_iter().for_each(say);
+    Ok(definitions)
+}
+
+fn one(
+    catalog: &Catalog,
+    definitions: &Definitions,
+    component: &str,
+    environment: &str,
+    programs: &Programs,
+    say: &mut dyn FnMut(String),
+) -> Result<Rendered, Error> {
+    let own = definitions
+        .component
+        .metadata
+        .name
+        .as_deref()
+        .unwrap_or_default();
+    if own != component {
+        let message = format!("the release is of component {own}, not of {component}");
+        return Err(Error::new(Exit::Failed, message));
+    }
+    let settings = catalog.settings(component, environment)?;
+    let environment = catalog.environment(environment)?;
+    let inputs = Inputs {
+        definitions,
+        settings: settings.as_ref().map(|settings| &settings.spec),
+        environment: &environment,
+        namespace: &catalog.namespace,
+    };
+    let place = |problem: &render::Problem| {
+        let definition = &problem.definition;
+        match catalog.origin(definition.kind, &definition.name) {
+            Some(origin) => format!("{origin}: {problem}"),
+            None => problem.to_string(),
+        }
+    };
+    let rendered = render::render(&inputs, programs).map_err(|error| {
+        let problems: Vec<_> = error.0.iter().map(place).collect();
+        Error::new(Exit::Failed, problems.join("\n"))
+    })?;
+    for warning in &rendered.warnings {
+        say(place(warning));
+    }
+    Ok(rendered)
+}
+
+fn print(form: Form, all: &[(String, Rendered)]) -> String {
+    let objects = || all.iter().flat_map(|(_, rendered)| &rendered.resources);
+    match form {
+        Form::Yaml => all
+            .iter()
+            .map(|(title, rendered)| format!("{title}{}", rendered.yaml()))
+            .collect(),
+        Form::Json => output::json(&serde_json::json!({
+            "apiVersion": "v1",
+            "kind": "List",
+            "items": objects().map(|resource| &resource.object).collect::<Vec<_>>(),
+        })),
+        Form::Name => objects()
+            .map(|resource| {
+                let said = |pointer: &str| -> String {
+                    let object = Value::Object(resource.object.clone());
+                    let text = object.pointer(pointer).and_then(Value::as_str);
+                    text::line(text.unwrap_or_default()).into_owned()
+                };
+                let (kind, name) = (said("/kind").to_lowercase(), said("/metadata/name"));
+                match said("/apiVersion").rsplit_once('/') {
+                    Some((group, _)) => format!("{kind}.{group}/{name}\n"),
+                    None => format!("{kind}/{name}\n"),
+                }
+            })
+            .collect(),
+    }
+}
+
+impl From<CatalogError> for Error {
+    fn from(error: CatalogError) -> Error {
+        match error {
+            CatalogError::Target(error) => error.into(),
+            error => Error::new(Exit::Failed, error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The verbs, one file each. Planners are pure.
+
+pub mod release;

@@ -1,0 +1,433 @@
+//! The objects that a component is made of as they are now, before a release fixes them.
+//!
+//! They come from a directory of files or from a cluster; which of the two shows only in where a message
+//! says that an object is.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use kube::api::{Api, ListParams};
+use kube::{Client, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::api::definitions::Mismatch;
+use crate::api::release::Release;
+use crate::api::{
+    Addon, AddonDefinition, Component, ComponentTypeDefinition, Definitions, EnvSettings,
+    Environment, Object, Workload, labels,
+};
+use crate::resolve::definition::{self, DefinitionError};
+use crate::yaml;
+
+/// How many files a directory may have; more is somebody's home, not a set of definitions.
+const FILES: usize = 20_000;
+
+/// Why something cannot be had from a catalog.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogError {
+    /// A file or directory cannot be read.
+    #[error("{path}: {error}")]
+    Unreadable {
+        /// Which.
+        path: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// A directory has too many files.
+    #[error("{0} has more than {FILES} files; name a directory with definitions only")]
+    TooMany(String),
+    /// A file is not YAML.
+    #[error(transparent)]
+    Yaml(#[from] yaml::YamlError),
+    /// Two objects have the same kind and name.
+    #[error("{kind} {name} is there twice: in {first} and in {second}; remove one of them")]
+    Twice {
+        /// Their kind.
+        kind: String,
+        /// Their name.
+        name: String,
+        /// Where the one is.
+        first: String,
+        /// Where the other is.
+        second: String,
+    },
+    /// The files are for several namespaces.
+    #[error("there are objects of the namespaces {0}; choose one with -n")]
+    Namespaces(String),
+    /// An object is not there.
+    #[error("there is no {kind} {name} in {place}{known}")]
+    Missing {
+        /// Its kind.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// Where it was looked for.
+        place: String,
+        /// Which there are instead.
+        known: String,
+    },
+    /// An object is not what its kind asks for.
+    #[error("{origin}: {kind} {name}: {cause}")]
+    Broken {
+        /// Where it is.
+        origin: String,
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        cause: DefinitionError,
+    },
+    /// The component does not say what type it is of.
+    #[error(
+        "component {component} is of type {says:?}; it is {{workloadType}}/{{name}}, for example deployment/web-app"
+    )]
+    TypeForm {
+        /// The component.
+        component: String,
+        /// What it says.
+        says: String,
+    },
+    /// Two EnvSettings are for one component and environment.
+    #[error(
+        "the EnvSettings {one} and {other} are both for {component} in {environment}; remove one of them"
+    )]
+    TwoSettings {
+        /// The name of the one.
+        one: String,
+        /// The name of the other.
+        other: String,
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+    },
+    /// The definitions do not belong together.
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
+    /// The target did not answer as it should.
+    #[error(transparent)]
+    Target(#[from] kube::Error),
+}
+
+/// Objects by kind and name.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    objects: BTreeMap<String, BTreeMap<String, Entry>>,
+    /// What messages call the whole.
+    place: String,
+    /// The namespace that all objects are in.
+    pub namespace: String,
+}
+
+#[derive(Debug)]
+struct Entry {
+    object: Object,
+    origin: String,
+}
+
+impl Catalog {
+    /// Begins without any object, for a namespace of a cluster.
+    pub fn empty(namespace: &str) -> Self {
+        Self {
+            place: format!("namespace {namespace}"),
+            namespace: namespace.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Reads every YAML and JSON file of a directory, and of those in it, or one file.
+    pub fn read(path: &Path, namespace: Option<&str>) -> Result<Self, CatalogError> {
+        let mut catalog = Self {
+            place: path.display().to_string(),
+            ..Self::default()
+        };
+        let mut namespaces = BTreeMap::new();
+        for file in files(path)? {
+            let origin = file.display().to_string();
+            let text = fs::read_to_string(&file).map_err(|error| unreadable(&file, error))?;
+            for document in yaml::documents(&origin, &text)? {
+                let own = document.value.pointer("/metadata/namespace");
+                let own = own.and_then(Value::as_str).map(str::to_owned);
+                if let (Some(asked), Some(own)) = (namespace, &own)
+                    && asked != own
+                {
+                    continue;
+                }
+                let origin = format!("{origin}:{}", document.line);
+                if catalog.add(document.value, origin)? {
+                    namespaces.extend(own.map(|own| (own, ())));
+                }
+            }
+        }
+        let mut found = namespaces.into_keys();
+        catalog.namespace = match (namespace, found.next(), found.next()) {
+            (Some(asked), ..) => asked.to_owned(),
+            (None, None, _) => "default".to_owned(),
+            (None, Some(only), None) => only,
+            (None, Some(first), Some(second)) => {
+                return Err(CatalogError::Namespaces(format!("{first} and {second}")));
+            }
+        };
+        Ok(catalog)
+    }
+
+    /// Fetches a component and everything that it refers to.
+    pub async fn fetch(
+        client: &Client,
+        namespace: &str,
+        component: &str,
+    ) -> Result<Self, CatalogError> {
+        let mut catalog = Self::empty(namespace);
+        catalog.get::<Component>(client, component).await?;
+        let component: Component = catalog.find("Component", component)?;
+        let (_, type_) = type_parts(&component)?;
+        catalog
+            .get::<ComponentTypeDefinition>(client, type_)
+            .await?;
+        for addon in &component.spec.addons {
+            catalog.get::<Addon>(client, &addon.name).await?;
+        }
+        let name = component.metadata.name.unwrap_or_default();
+        catalog.get::<Workload>(client, &name).await?;
+        Ok(catalog)
+    }
+
+    /// Fetches an environment and the settings of a component in it.
+    pub async fn fetch_environment(
+        &mut self,
+        client: &Client,
+        component: &str,
+        environment: &str,
+    ) -> Result<(), CatalogError> {
+        self.get::<Environment>(client, environment).await?;
+        let api: Api<EnvSettings> = Api::namespaced(client.clone(), &self.namespace);
+        let selector =
+            format!("spec.owner.componentName={component},spec.environment={environment}");
+        let settings = api.list(&ListParams::default().fields(&selector)).await?;
+        for settings in settings {
+            self.put(&settings)?;
+        }
+        Ok(())
+    }
+
+    async fn get<K>(&mut self, client: &Client, name: &str) -> Result<(), CatalogError>
+    where
+        K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+            + Clone
+            + std::fmt::Debug
+            + DeserializeOwned
+            + Serialize,
+    {
+        let kind = K::kind(&());
+        if self
+            .objects
+            .get(&*kind)
+            .is_some_and(|known| known.contains_key(name))
+        {
+            return Ok(());
+        }
+        let api: Api<K> = Api::namespaced(client.clone(), &self.namespace);
+        match api.get_opt(name).await? {
+            Some(object) => self.put(&object),
+            // Said to be missing when it is asked for.
+            None => Ok(()),
+        }
+    }
+
+    fn put<K>(&mut self, object: &K) -> Result<(), CatalogError>
+    where
+        K: Resource<DynamicType = ()> + Serialize,
+    {
+        let mut value = serde_json::to_value(object).unwrap_or_default();
+        if let Value::Object(fields) = &mut value {
+            fields.insert("apiVersion".to_owned(), K::api_version(&()).into());
+            fields.insert("kind".to_owned(), K::kind(&()).into());
+        }
+        let origin = self.place.clone();
+        self.add(value, origin).map(|_| ())
+    }
+
+    /// Adds an object, if it is one of ours.
+    fn add(&mut self, value: Value, origin: String) -> Result<bool, CatalogError> {
+        let said = |pointer| value.pointer(pointer).and_then(Value::as_str);
+        let group = said("/apiVersion").and_then(|version| version.split_once('/'));
+        let (Some((labels::OPENCHOREO_GROUP, _)), Some(kind), Some(name)) =
+            (group, said("/kind"), said("/metadata/name"))
+        else {
+            return Ok(false);
+        };
+        let (kind, name) = (kind.to_owned(), name.to_owned());
+        let Value::Object(object) = value else {
+            return Ok(false);
+        };
+        let known = self.objects.entry(kind.clone()).or_default();
+        if let Some(first) = known.get(&name) {
+            return Err(CatalogError::Twice {
+                kind,
+                name,
+                first: first.origin.clone(),
+                second: origin,
+            });
+        }
+        known.insert(name, Entry { object, origin });
+        Ok(true)
+    }
+
+    /// Returns the names of the objects of a kind, in order.
+    pub fn names(&self, kind: &str) -> impl Iterator<Item = &str> {
+        self.objects
+            .get(kind)
+            .into_iter()
+            .flat_map(|known| known.keys().map(String::as_str))
+    }
+
+    /// Returns where an object is.
+    pub fn origin(&self, kind: &str, name: &str) -> Option<&str> {
+        Some(&self.objects.get(kind)?.get(name)?.origin)
+    }
+
+    /// Returns the file that an object is in.
+    pub fn file(&self, kind: &str, name: &str) -> Option<&str> {
+        Some(self.origin(kind, name)?.rsplit_once(':')?.0)
+    }
+
+    /// Returns a definition.
+    fn find<K>(&self, kind: &'static str, name: &str) -> Result<K, CatalogError>
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned + Serialize,
+    {
+        let Some(entry) = self.objects.get(kind).and_then(|known| known.get(name)) else {
+            let known: Vec<_> = self.names(kind).take(10).collect();
+            return Err(CatalogError::Missing {
+                kind,
+                name: name.to_owned(),
+                place: self.place.clone(),
+                known: match known.is_empty() {
+                    true => String::new(),
+                    false => format!("; there is {}", known.join(", ")),
+                },
+            });
+        };
+        definition::typed(entry.object.clone(), name, &mut Vec::new()).map_err(|cause| {
+            CatalogError::Broken {
+                origin: entry.origin.clone(),
+                kind: kind.to_owned(),
+                name: name.to_owned(),
+                cause,
+            }
+        })
+    }
+
+    /// Returns what a component is made of now.
+    pub fn definitions(&self, component: &str) -> Result<Definitions, CatalogError> {
+        let component: Component = self.find("Component", component)?;
+        let (_, type_) = type_parts(&component)?;
+        let type_ = self.find("ComponentTypeDefinition", type_)?;
+        let mut addons = Vec::with_capacity(component.spec.addons.len());
+        for instance in &component.spec.addons {
+            addons.push(AddonDefinition {
+                name: instance.name.clone(),
+                instance_id: instance.instance_id.clone(),
+                addon: self.find("Addon", &instance.name)?,
+            });
+        }
+        let name = component.metadata.name.clone().unwrap_or_default();
+        let workload = self.find("Workload", &name)?;
+        Ok(Definitions::assemble(component, type_, addons, workload)?)
+    }
+
+    /// Returns an environment.
+    pub fn environment(&self, name: &str) -> Result<Environment, CatalogError> {
+        self.find("Environment", name)
+    }
+
+    /// Returns a release.
+    pub fn release(&self, name: &str) -> Result<Release, CatalogError> {
+        self.find("Release", name)
+    }
+
+    /// Returns the settings of a component in an environment: none is fine, two are not.
+    pub fn settings(
+        &self,
+        component: &str,
+        environment: &str,
+    ) -> Result<Option<EnvSettings>, CatalogError> {
+        let mut found: Option<EnvSettings> = None;
+        for name in self.names("EnvSettings") {
+            let settings: EnvSettings = self.find("EnvSettings", name)?;
+            if settings.spec.owner.component_name != component
+                || settings.spec.environment != environment
+            {
+                continue;
+            }
+            if let Some(one) = found {
+                return Err(CatalogError::TwoSettings {
+                    one: one.metadata.name.unwrap_or_default(),
+                    other: name.to_owned(),
+                    component: component.to_owned(),
+                    environment: environment.to_owned(),
+                });
+            }
+            found = Some(settings);
+        }
+        Ok(found)
+    }
+}
+
+fn type_parts(component: &Component) -> Result<(&str, &str), CatalogError> {
+    component
+        .spec
+        .type_parts()
+        .ok_or_else(|| CatalogError::TypeForm {
+            component: component.metadata.name.clone().unwrap_or_default(),
+            says: component.spec.component_type.clone(),
+        })
+}
+
+fn unreadable(path: &Path, error: io::Error) -> CatalogError {
+    CatalogError::Unreadable {
+        path: path.display().to_string(),
+        error,
+    }
+}
+
+/// Lists the YAML and JSON files below a path, in order. Links to directories are not followed, hidden
+/// directories not entered.
+fn files(path: &Path) -> Result<Vec<PathBuf>, CatalogError> {
+    let metadata = fs::metadata(path).map_err(|error| unreadable(path, error))?;
+    if !metadata.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut found = Vec::new();
+    let mut open = vec![path.to_owned()];
+    let mut seen = 0;
+    while let Some(directory) = open.pop() {
+        let entries = fs::read_dir(&directory).map_err(|error| unreadable(&directory, error))?;
+        for entry in entries {
+            let entry = entry.map_err(|error| unreadable(&directory, error))?;
+            seen += 1;
+            if seen > FILES {
+                return Err(CatalogError::TooMany(path.display().to_string()));
+            }
+            let (path, name) = (entry.path(), entry.file_name());
+            let kind = entry
+                .file_type()
+                .map_err(|error| unreadable(&path, error))?;
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            if kind.is_dir() {
+                if !name.to_string_lossy().starts_with('.') {
+                    open.push(path);
+                }
+            } else if matches!(extension, Some("yaml" | "yml" | "json")) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}

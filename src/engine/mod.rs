@@ -1,0 +1,6 @@
+//! What people and controllers do with releases, and the read model that they do it on.
+//!
+//! Nothing here knows that terminals exist: no module prints, asks or exits.
+
+pub mod actions;
+pub mod catalog;

@@ -1,0 +1,381 @@
+//! Values against nodes: first settled (defaults, unknown keys, whole numbers), then checked.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::fmt;
+
+use serde_json::{Number, Value};
+
+use super::node::{Bound, Kind, Node, Others, Rule, whole};
+use super::words::{Place, Shown, did_you_mean, type_of};
+use super::{MAX_FILLED, MAX_PROBLEMS, MAX_STEPS, Problem};
+use crate::api::Object;
+use crate::text;
+
+/// One pass over parameters, and what was found.
+#[derive(Default)]
+pub(super) struct Fit {
+    pub(super) dropped: Vec<Problem>,
+    pub(super) errors: Vec<Problem>,
+    /// An alternative is tried: only whether it fails matters.
+    quiet: bool,
+    failed: bool,
+    exhausted: bool,
+    steps: usize,
+    filled: usize,
+}
+
+impl Fit {
+    /// Settles and checks a value.
+    pub(super) fn fit(&mut self, node: &Node, value: &mut Value) {
+        self.settle(node, value, &Place::Whole);
+        self.check(node, value, &Place::Whole);
+    }
+
+    fn settle(&mut self, node: &Node, value: &mut Value, place: &Place<'_>) {
+        if !self.step(1, place) {
+            return;
+        }
+        node.kind.settle(value);
+        match value {
+            Value::Array(items) => {
+                if let Some(node) = &node.items {
+                    for (at, item) in items.iter_mut().enumerate() {
+                        self.settle(node, item, &Place::Item(place, at));
+                    }
+                }
+            }
+            Value::Object(map) if matches!(node.kind, Kind::Map) => {
+                self.settle_fields(node, map, place);
+            }
+            _ => {}
+        }
+    }
+
+    fn settle_fields(&mut self, node: &Node, map: &mut Object, place: &Place<'_>) {
+        map.retain(|key, value| {
+            let at = Place::Key(place, key);
+            let inner = match (node.fields.get(key), &node.others) {
+                (Some(inner), _) => inner,
+                (None, Others::Each(inner)) => inner,
+                (None, Others::Keep) => return true,
+                (None, Others::Drop) => {
+                    self.drop(key, node, &at);
+                    return false;
+                }
+            };
+            if value.is_null() && !inner.nullable {
+                return false;
+            }
+            self.settle(inner, value, &at);
+            true
+        });
+        for (key, inner) in &node.fields {
+            let Some(default) = &inner.default else {
+                continue;
+            };
+            if map.contains_key(key) {
+                continue;
+            }
+            self.filled = self.filled.saturating_add(default.weight);
+            if self.filled > MAX_FILLED {
+                self.exhaust(place, "the defaults of all its items are too large");
+                return;
+            }
+            map.insert(key.clone(), default.value.clone());
+        }
+    }
+
+    fn drop(&mut self, key: &str, node: &Node, place: &Place<'_>) {
+        if self.dropped.len() < MAX_PROBLEMS {
+            let hint = did_you_mean(key, node.fields.keys().map(String::as_str));
+            self.dropped.push(Problem {
+                path: place.to_string(),
+                message: format!("the schema does not know it, so it is dropped{hint}"),
+            });
+        }
+    }
+
+    fn check(&mut self, node: &Node, value: &Value, place: &Place<'_>) {
+        if !self.step(1, place) || value.is_null() && node.nullable {
+            return;
+        }
+        if !node.kind.is(value) {
+            let wanted = node.kind.wanted();
+            if value.is_u64() && node.kind == Kind::Integer {
+                self.fail(
+                    place,
+                    format!(
+                        "{} is too large; wanted an integer of 64 bits",
+                        Shown(value)
+                    ),
+                );
+            } else if value.is_null() {
+                self.fail(place, format!("is null; wanted {wanted}"));
+            } else {
+                let found = type_of(value);
+                self.fail(
+                    place,
+                    format!("{} is {found}; wanted {wanted}", Shown(value)),
+                );
+            }
+            return;
+        }
+        match value {
+            Value::Object(map) => self.check_fields(node, map, place),
+            Value::Array(items) => {
+                if let Some(node) = &node.items {
+                    for (at, item) in items.iter().enumerate() {
+                        self.check(node, item, &Place::Item(place, at));
+                    }
+                }
+            }
+            _ => {}
+        }
+        for rule in &node.rules {
+            self.rule(rule, value, place);
+        }
+    }
+
+    fn check_fields(&mut self, node: &Node, map: &Object, place: &Place<'_>) {
+        for key in &node.required {
+            if !map.contains_key(key) {
+                let wanted = node
+                    .fields
+                    .get(key)
+                    .map_or("anything", |field| field.kind.wanted());
+                self.fail(
+                    &Place::Key(place, key),
+                    format!("is missing; wanted {wanted}"),
+                );
+            }
+        }
+        for (key, value) in map {
+            let inner = match (node.fields.get(key), &node.others) {
+                (Some(inner), _) => inner,
+                (None, Others::Each(inner)) => inner,
+                _ => continue,
+            };
+            self.check(inner, value, &Place::Key(place, key));
+        }
+    }
+
+    fn rule(&mut self, rule: &Rule, value: &Value, place: &Place<'_>) {
+        let broken = match rule {
+            Rule::AllOf(nodes) => {
+                for node in nodes {
+                    self.check(node, value, place);
+                }
+                None
+            }
+            Rule::AnyOf(nodes) => (!nodes.iter().any(|node| self.holds(node, value))).then(|| {
+                let shown = Shown(value);
+                format!("{shown} fits none of the {} schemas of anyOf", nodes.len())
+            }),
+            Rule::OneOf(nodes) => {
+                let fitting = nodes.iter().filter(|node| self.holds(node, value)).count();
+                (fitting != 1).then(|| {
+                    let shown = Shown(value);
+                    let all = nodes.len();
+                    format!(
+                        "{shown} fits {fitting} of the {all} schemas of oneOf; wanted exactly one"
+                    )
+                })
+            }
+            Rule::Not(node) => self
+                .holds(node, value)
+                .then(|| format!("{} fits the schema of not, which it must not", Shown(value))),
+            Rule::UniqueItems => {
+                if let Some((at, item)) = value.as_array().and_then(|items| twice(items)) {
+                    let message = format!("{} is there twice; items have to differ", Shown(item));
+                    self.fail(&Place::Item(place, at), message);
+                }
+                None
+            }
+            Rule::Enum(allowed) if !self.step(allowed.len(), place) => None,
+            rule => broken(rule, value),
+        };
+        if let Some(message) = broken {
+            self.fail(place, message);
+        }
+    }
+
+    /// Tells whether a value fits an alternative, without saying why not.
+    fn holds(&mut self, node: &Node, value: &Value) -> bool {
+        let mut trial = Fit {
+            quiet: true,
+            steps: self.steps,
+            exhausted: self.exhausted,
+            ..Fit::default()
+        };
+        trial.check(node, value, &Place::Whole);
+        self.steps = trial.steps;
+        !trial.failed
+    }
+
+    fn fail(&mut self, place: &Place<'_>, message: String) {
+        self.failed = true;
+        if !self.quiet && self.errors.len() < MAX_PROBLEMS {
+            self.errors.push(Problem {
+                path: place.to_string(),
+                message,
+            });
+        }
+    }
+
+    /// Pays for work; nothing is done any more once too much was.
+    fn step(&mut self, steps: usize, place: &Place<'_>) -> bool {
+        self.steps = self.steps.saturating_add(steps);
+        if self.steps > MAX_STEPS {
+            self.exhaust(place, "there are too many values to check");
+        }
+        !self.exhausted
+    }
+
+    fn exhaust(&mut self, place: &Place<'_>, message: &str) {
+        if !self.exhausted {
+            self.exhausted = true;
+            self.fail(place, message.to_owned());
+        }
+    }
+}
+
+/// Says how a value breaks a rule about itself; a rule about another type it does not break.
+fn broken(rule: &Rule, value: &Value) -> Option<String> {
+    let shown = Shown(value);
+    match (rule, value) {
+        (Rule::Enum(allowed), _) => (!allowed.iter().any(|one| same(one, value)))
+            .then(|| format!("{shown} is not allowed; wanted {}", Choices(allowed))),
+        (Rule::Least(bound), Value::Number(number)) => {
+            let words = if bound.exclusive {
+                "more than"
+            } else {
+                "at least"
+            };
+            (!bound.admits(number, Ordering::Greater))
+                .then(|| format!("{shown} is too small; wanted {words} {}", bound.limit))
+        }
+        (Rule::Most(bound), Value::Number(number)) => {
+            let words = if bound.exclusive {
+                "less than"
+            } else {
+                "at most"
+            };
+            (!bound.admits(number, Ordering::Less))
+                .then(|| format!("{shown} is too large; wanted {words} {}", bound.limit))
+        }
+        (Rule::MultipleOf(step), Value::Number(number)) => {
+            (!is_multiple(number, step)).then(|| format!("{shown} is no multiple of {step}"))
+        }
+        (Rule::Int32, Value::Number(number)) => {
+            let fits = number
+                .as_i64()
+                .is_some_and(|number| i32::try_from(number).is_ok());
+            (!fits)
+                .then(|| format!("{shown} is no integer of 32 bits, which the format int32 wants"))
+        }
+        (Rule::MinLength(_) | Rule::MaxLength(_), Value::String(text)) => {
+            counted(rule, text.chars().count(), "character")
+                .map(|message| format!("{shown} {message}"))
+        }
+        (Rule::Pattern(pattern), Value::String(text)) => (!pattern.is_match(text)).then(|| {
+            let source = text::fit(pattern.as_str(), 80);
+            format!("{shown} does not match the pattern {source}")
+        }),
+        (Rule::Format(name, check), Value::String(text)) => {
+            (!check(text)).then(|| format!("{shown} does not have the format {name}"))
+        }
+        (Rule::MinItems(_) | Rule::MaxItems(_), Value::Array(items)) => {
+            counted(rule, items.len(), "item")
+        }
+        (Rule::MinProperties(_) | Rule::MaxProperties(_), Value::Object(map)) => {
+            counted(rule, map.len(), "key")
+        }
+        _ => None,
+    }
+}
+
+fn counted(rule: &Rule, count: usize, what: &str) -> Option<String> {
+    let (is_broken, words, limit) = match rule {
+        Rule::MinLength(least) | Rule::MinItems(least) | Rule::MinProperties(least) => {
+            (count < *least, "at least", least)
+        }
+        Rule::MaxLength(most) | Rule::MaxItems(most) | Rule::MaxProperties(most) => {
+            (count > *most, "at most", most)
+        }
+        _ => return None,
+    };
+    let plural = if count == 1 { "" } else { "s" };
+    is_broken.then(|| format!("has {count} {what}{plural}; wanted {words} {limit}"))
+}
+
+/// Finds the first item that is there before.
+fn twice(items: &[Value]) -> Option<(usize, &Value)> {
+    let mut seen = HashSet::with_capacity(items.len());
+    items.iter().enumerate().find(|(_, item)| {
+        // 1 and 1.0 are the same number.
+        let written = match item {
+            Value::Number(number) => whole(number).map(Value::from),
+            _ => None,
+        };
+        !seen.insert(written.as_ref().unwrap_or(item).to_string())
+    })
+}
+
+impl Bound {
+    /// Tells whether a number lies on the allowed side.
+    fn admits(&self, number: &Number, side: Ordering) -> bool {
+        let order = compare(number, &self.limit);
+        order == side || !self.exclusive && order == Ordering::Equal
+    }
+}
+
+/// Orders two numbers: exactly where both are integers.
+pub(super) fn compare(a: &Number, b: &Number) -> Ordering {
+    match (a.as_i128(), b.as_i128()) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        _ => {
+            let float = |number: &Number| number.as_f64().unwrap_or_default();
+            float(a).partial_cmp(&float(b)).unwrap_or(Ordering::Equal)
+        }
+    }
+}
+
+fn is_multiple(number: &Number, step: &Number) -> bool {
+    if let (Some(number), Some(step)) = (number.as_i128(), step.as_i128()) {
+        return step != 0 && number % step == 0;
+    }
+    let (Some(number), Some(step)) = (number.as_f64(), step.as_f64()) else {
+        return false;
+    };
+    let times = number / step;
+    (times - times.round()).abs() < 1e-9
+}
+
+/// Tells whether two values are the same; 1 and 1.0 are.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => compare(a, b) == Ordering::Equal,
+        _ => a == b,
+    }
+}
+
+struct Choices<'a>(&'a [Value]);
+
+impl fmt::Display for Choices<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 12;
+        if let [one] = self.0 {
+            return write!(f, "{}", Shown(one));
+        }
+        f.write_str("one of ")?;
+        for (at, value) in self.0.iter().take(SHOWN).enumerate() {
+            let comma = if at > 0 { ", " } else { "" };
+            write!(f, "{comma}{}", Shown(value))?;
+        }
+        if self.0.len() > SHOWN {
+            write!(f, " and {} more", self.0.len() - SHOWN)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,178 @@
+//! Embedded content: whole objects, and gzip in base64 where they are large.
+//!
+//! A definition stored as one string costs an API server a fraction of what the same definition costs as a
+//! tree, so everything over [`PACK_OVER`] is packed. Equal definitions pack to equal bytes.
+
+use std::io::{Read, Write};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+use serde_json::Value;
+
+use crate::api::Object;
+use crate::api::release::Content;
+use crate::yaml;
+
+/// The size in bytes of JSON over which content is packed.
+pub const PACK_OVER: usize = 20 << 10;
+/// How large content may become when it is unpacked.
+pub const UNPACKED_AT_MOST: usize = 8 << 20;
+
+/// Why embedded content cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ContentError {
+    /// The text is not base64.
+    #[error("`compressed` is not base64 ({0}); it holds the gzip of the definition in base64")]
+    Base64(String),
+    /// The bytes are not gzip.
+    #[error("`compressed` is not the base64 of a gzip ({0}); make the release again")]
+    Gzip(String),
+    /// The content is larger than anything that a definition needs.
+    #[error("the content unpacks to more than {UNPACKED_AT_MOST} bytes, which no definition needs")]
+    TooLarge,
+    /// The unpacked bytes are no text.
+    #[error("the content unpacks to bytes that are not UTF-8; make the release again")]
+    NotText,
+    /// The text is not YAML that we read.
+    #[error("{0}")]
+    Yaml(#[from] yaml::YamlError),
+    /// The text is something else than one object.
+    #[error("the content holds {0}, not one object")]
+    NotOneObject(String),
+}
+
+/// Embeds a definition: as it is, or packed where it is large.
+pub fn pack(object: &Object) -> Content {
+    let json = serde_json::to_vec(object).expect("BUG: a JSON object is JSON");
+    if json.len() <= PACK_OVER {
+        return Content(object.clone());
+    }
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+    let packed = gzip.write_all(&json).and_then(|()| gzip.finish());
+    let packed = packed.expect("BUG: a Vec takes every write");
+    Content::from_compressed(STANDARD.encode(packed))
+}
+
+/// Returns the definition in embedded content.
+pub fn unpack(content: &Content) -> Result<Object, ContentError> {
+    let Some(base64) = content.compressed() else {
+        return Ok(content.0.clone());
+    };
+    let packed = STANDARD
+        .decode(base64)
+        .map_err(|error| ContentError::Base64(error.to_string()))?;
+    let mut bytes = Vec::new();
+    MultiGzDecoder::new(packed.as_slice())
+        .take(UNPACKED_AT_MOST as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| ContentError::Gzip(error.to_string()))?;
+    if bytes.len() > UNPACKED_AT_MOST {
+        return Err(ContentError::TooLarge);
+    }
+    one_object("compressed content", &bytes)
+}
+
+/// Reads bytes that hold one object, as YAML or JSON.
+fn one_object(origin: &str, bytes: &[u8]) -> Result<Object, ContentError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| ContentError::NotText)?;
+    let mut documents = yaml::documents(origin, text)?;
+    match (
+        documents.pop().map(|document| document.value),
+        documents.len(),
+    ) {
+        (Some(Value::Object(object)), 0) => Ok(object),
+        (Some(_), 0) => Err(ContentError::NotOneObject("no map".to_owned())),
+        (None, _) => Err(ContentError::NotOneObject("nothing".to_owned())),
+        (_, more) => Err(ContentError::NotOneObject(format!(
+            "{} documents",
+            more + 1
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn object(value: Value) -> Object {
+        value.as_object().cloned().unwrap_or_default()
+    }
+
+    fn gzip(bytes: &[u8]) -> String {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+        gzip.write_all(bytes).unwrap();
+        STANDARD.encode(gzip.finish().unwrap())
+    }
+
+    #[test]
+    fn only_what_is_large_is_packed() {
+        let small = object(json!({"kind": "Addon"}));
+        assert_eq!(pack(&small).whole(), Some(&small));
+        let large = object(json!({"kind": "Addon", "spec": "x".repeat(PACK_OVER)}));
+        let packed = pack(&large);
+        assert!(packed.compressed().is_some_and(|text| text.len() < 1000));
+        assert_eq!(unpack(&packed).unwrap(), large);
+        assert_eq!(pack(&large), packed);
+    }
+
+    #[test]
+    fn what_cannot_be_unpacked_says_why() {
+        for (compressed, why) in [
+            ("%%%".to_owned(), "is not base64"),
+            (STANDARD.encode("plain"), "gzip"),
+            (gzip(b"{\"kind\": \"Addon\"}")[..20].to_owned(), "gzip"),
+            (gzip(b"[1]"), "holds no map"),
+            (gzip(b""), "holds nothing"),
+            (gzip(b"a: 1\n---\na: 2\n"), "holds 2 documents"),
+            (gzip(b"\xff\xfe"), "not UTF-8"),
+            (gzip(b"a: [\n"), "compressed content:"),
+            (gzip(b"a: 1\na: 2\n"), "compressed content:2"),
+        ] {
+            let error = unpack(&Content::from_compressed(compressed)).unwrap_err();
+            assert!(error.to_string().contains(why), "{error} has no {why:?}");
+        }
+    }
+
+    #[test]
+    fn bombs_are_refused() {
+        let bomb = gzip(&vec![b' '; UNPACKED_AT_MOST + 1]);
+        assert!(bomb.len() < 20_000);
+        let error = unpack(&Content::from_compressed(bomb)).unwrap_err();
+        assert_eq!(error, ContentError::TooLarge);
+        let mut aliases = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..9 {
+            let below = level - 1;
+            let items = vec![format!("*a{below}"); 10].join(", ");
+            aliases.push_str(&format!("a{level}: &a{level} [{items}]\n"));
+        }
+        let error = unpack(&Content::from_compressed(gzip(aliases.as_bytes()))).unwrap_err();
+        assert!(
+            matches!(error, ContentError::Yaml(yaml::YamlError::Limit { .. })),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn yaml_and_json_are_read_alike() {
+        let plain = object(json!({"kind": "Addon", "spec": {"creates": []}}));
+        for text in [
+            &b"kind: Addon\nspec:\n  creates: []\n"[..],
+            br#"{"kind":"Addon","spec":{"creates":[]}}"#,
+        ] {
+            let content = Content::from_compressed(gzip(text));
+            assert_eq!(unpack(&content).unwrap(), plain);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_it(text in ".{0,200}") {
+            let _ = unpack(&Content::from_compressed(text));
+        }
+    }
+}

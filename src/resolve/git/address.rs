@@ -1,0 +1,486 @@
+//! What a git reference may say, decided before anything is contacted.
+//!
+//! A release comes from whoever may write releases; its addresses end in URLs, command lines
+//! and file names. So the forms are few and spelled out, and the rest is refused. Nothing here
+//! looks at a disk or a network.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::path::PathBuf;
+
+use gix::ObjectId;
+use sha2::{Digest, Sha256};
+
+use crate::text;
+
+/// The most bytes of an address.
+const LONGEST: usize = 2048;
+
+/// Which transports the caller allows beside https and ssh.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allowed {
+    /// Repositories in the file system of this machine.
+    pub file: bool,
+    /// Plain http to this machine.
+    pub loopback_http: bool,
+}
+
+/// The address of a repository, without credentials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    text: String,
+    /// How the repository is reached.
+    pub transport: Transport,
+}
+
+/// How a repository is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// The smart http protocol.
+    Http(Origin),
+    /// `git-upload-pack` at the other end of ssh.
+    Ssh {
+        /// The user, unless ssh's own configuration says it.
+        user: Option<String>,
+        /// The host.
+        host: String,
+        /// The port, unless ssh's own configuration says it.
+        port: Option<u16>,
+        /// The path as the remote command gets it.
+        path: String,
+    },
+    /// A repository on this machine.
+    File(PathBuf),
+}
+
+/// Whom a http request goes to: credentials never leave their origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Whether it is https.
+    pub secure: bool,
+    /// The host, in lower case.
+    pub host: String,
+    /// The port, where it is not the scheme's own.
+    pub port: Option<u16>,
+}
+
+/// Why the address of a repository is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum AddressError {
+    #[error("the address is empty; write https://HOST/PATH or ssh://USER@HOST/PATH")]
+    Empty,
+    #[error("the address is longer than {LONGEST} bytes")]
+    TooLong,
+    #[error("an address cannot begin with `-`")]
+    LeadingDash,
+    #[error(
+        "the address has a space, a control character or one outside ASCII; write such characters of a path as %XX"
+    )]
+    Character,
+    #[error(
+        "remote helpers (`{0}::...`) are refused; write https://HOST/PATH or ssh://USER@HOST/PATH"
+    )]
+    RemoteHelper(String),
+    #[error("the transport {0} is refused; write https://HOST/PATH or ssh://USER@HOST/PATH")]
+    Scheme(String),
+    #[error("plain http is refused; write https://HOST/PATH")]
+    PlainHttp,
+    #[error(
+        "the address carries credentials, which a release must not; leave them out and give the token in the token directory or to git's credential helper"
+    )]
+    Credentials,
+    #[error("the address has a query or a fragment; leave out everything from `?` or `#` on")]
+    Query,
+    #[error("the host is missing or no host name")]
+    Host,
+    #[error("the user is no user name")]
+    User,
+    #[error("the port is not a number from 1 to 65535")]
+    Port,
+    #[error(
+        "the path of the repository is missing, or has an empty segment, `.`, `..`, one that begins with `-`, or a character that is refused"
+    )]
+    Path,
+    #[error(
+        "a relative path is refused; write https://HOST/PATH, ssh://USER@HOST/PATH or USER@HOST:PATH"
+    )]
+    Relative,
+    #[error(
+        "repositories on this machine are not allowed here; write https://HOST/PATH or ssh://USER@HOST/PATH"
+    )]
+    FileNotAllowed,
+}
+
+/// Why a revision is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the revision is not the full id of a commit, 40 or 64 lowercase hex digits; for a short one, a branch or a tag, `git rev-parse REVISION` prints it"
+)]
+pub struct RevisionError;
+
+/// Why the path of a file in a repository is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the path is refused: {0}; write it relative to the root of the repository, as `git ls-files --full-name` prints it"
+)]
+pub struct PathError(pub &'static str);
+
+/// Reads the address of a repository.
+pub fn parse(repository: &str, allowed: Allowed) -> Result<Address, AddressError> {
+    if repository.is_empty() {
+        return Err(AddressError::Empty);
+    }
+    if repository.len() > LONGEST {
+        return Err(AddressError::TooLong);
+    }
+    if repository.starts_with('-') {
+        return Err(AddressError::LeadingDash);
+    }
+    if let Some((scheme, rest)) = split_scheme(repository) {
+        let scheme = scheme.to_ascii_lowercase();
+        return match scheme.as_str() {
+            "https" | "http" => http(scheme == "https", rest, allowed),
+            "ssh" => ssh(rest),
+            "file" if rest.starts_with('/') => file(rest, allowed),
+            "file" => Err(AddressError::Host),
+            _ => Err(AddressError::Scheme(text::fit(&scheme, 32))),
+        };
+    }
+    if repository.starts_with('/') {
+        return file(repository, allowed);
+    }
+    if let Some(name) = helper(repository) {
+        return Err(AddressError::RemoteHelper(name));
+    }
+    match repository.split_once(':') {
+        Some((host, path)) if !host.contains('/') => scp(host, path),
+        _ => Err(AddressError::Relative),
+    }
+}
+
+fn split_scheme(text: &str) -> Option<(&str, &str)> {
+    text.split_once("://").filter(|(scheme, _)| {
+        scheme
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    })
+}
+
+fn helper(text: &str) -> Option<String> {
+    let (name, _) = text.split_once("::")?;
+    name.chars()
+        .all(|c| c.is_ascii_alphanumeric() || "+-._".contains(c))
+        .then(|| text::fit(name, 32))
+}
+
+fn printable(text: &str) -> Result<(), AddressError> {
+    if text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        Ok(())
+    } else {
+        Err(AddressError::Character)
+    }
+}
+
+fn http(secure: bool, rest: &str, allowed: Allowed) -> Result<Address, AddressError> {
+    printable(rest)?;
+    let (authority, path) = rest.split_once('/').ok_or(AddressError::Path)?;
+    if authority.contains('@') || authority.to_ascii_lowercase().contains("%40") {
+        return Err(AddressError::Credentials);
+    }
+    if rest.contains(['?', '#']) {
+        return Err(AddressError::Query);
+    }
+    let (host, port) = host_and_port(authority)?;
+    if !secure && !(allowed.loopback_http && is_loopback(&host)) {
+        return Err(AddressError::PlainHttp);
+    }
+    let path = repository_path(path, true)?;
+    let origin = Origin {
+        secure,
+        host,
+        port: port.filter(|port| *port != if secure { 443 } else { 80 }),
+    };
+    Ok(Address {
+        text: format!("{}/{path}", origin.url()),
+        transport: Transport::Http(origin),
+    })
+}
+
+fn ssh(rest: &str) -> Result<Address, AddressError> {
+    printable(rest)?;
+    let (authority, path) = rest.split_once('/').ok_or(AddressError::Path)?;
+    if rest.contains(['?', '#']) {
+        return Err(AddressError::Query);
+    }
+    let (user, host) = match authority.rsplit_once('@') {
+        Some((user, host)) => (Some(user_name(user)?), host),
+        None => (None, authority),
+    };
+    let (host, port) = host_and_port(host)?;
+    let path = repository_path(path, false)?;
+    let text = format!(
+        "ssh://{}{host}{}/{path}",
+        user.as_ref()
+            .map(|user| format!("{user}@"))
+            .unwrap_or_default(),
+        port.map(|port| format!(":{port}")).unwrap_or_default(),
+    );
+    // As git has it: `/~name` is a home directory of the host.
+    let path = if path.starts_with('~') {
+        path
+    } else {
+        format!("/{path}")
+    };
+    Ok(Address {
+        text,
+        transport: Transport::Ssh {
+            user,
+            host: host.trim_matches(['[', ']']).to_owned(),
+            port,
+            path,
+        },
+    })
+}
+
+fn scp(host: &str, path: &str) -> Result<Address, AddressError> {
+    printable(host)?;
+    printable(path)?;
+    if path.contains('@') {
+        // `user:secret@host:path` splits here.
+        return Err(AddressError::Credentials);
+    }
+    let (user, host) = host.rsplit_once('@').ok_or(AddressError::Relative)?;
+    let user = user_name(user)?;
+    let host = host_name(host)?;
+    let (lead, rest) = match path.strip_prefix('/') {
+        Some(rest) => ("/", rest),
+        None => ("", path),
+    };
+    let path = format!("{lead}{}", repository_path(rest, false)?);
+    Ok(Address {
+        text: format!("{user}@{host}:{path}"),
+        transport: Transport::Ssh {
+            user: Some(user),
+            host: host.trim_matches(['[', ']']).to_owned(),
+            port: None,
+            path,
+        },
+    })
+}
+
+fn file(path: &str, allowed: Allowed) -> Result<Address, AddressError> {
+    if !allowed.file {
+        return Err(AddressError::FileNotAllowed);
+    }
+    if path.chars().any(char::is_control) {
+        return Err(AddressError::Character);
+    }
+    let inner = path.trim_end_matches('/').trim_start_matches('/');
+    let fine = |segment: &str| !matches!(segment, "" | "." | "..");
+    if path.starts_with("//") || inner.is_empty() || !inner.split('/').all(fine) {
+        return Err(AddressError::Path);
+    }
+    Ok(Address {
+        text: format!("file:///{inner}"),
+        transport: Transport::File(PathBuf::from(format!("/{inner}"))),
+    })
+}
+
+fn user_name(user: &str) -> Result<String, AddressError> {
+    if user.contains(':') || user.to_ascii_lowercase().contains("%3a") {
+        return Err(AddressError::Credentials);
+    }
+    let fine = user.len() <= 64
+        && user.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && user
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+    fine.then(|| user.to_owned()).ok_or(AddressError::User)
+}
+
+fn host_and_port(authority: &str) -> Result<(String, Option<u16>), AddressError> {
+    let after_brackets = authority.rfind(']').map_or(0, |at| at + 1);
+    let tail = authority.get(after_brackets..).unwrap_or_default();
+    let Some((_, port)) = tail.split_once(':') else {
+        return Ok((host_name(authority)?, None));
+    };
+    let host = authority
+        .get(..authority.len() - port.len() - 1)
+        .unwrap_or_default();
+    let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    match port.parse::<u16>() {
+        Ok(number) if digits && number > 0 => Ok((host_name(host)?, Some(number))),
+        _ => Err(AddressError::Port),
+    }
+}
+
+fn host_name(host: &str) -> Result<String, AddressError> {
+    if let Some(inner) = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')) {
+        let address: Ipv6Addr = inner.parse().map_err(|_| AddressError::Host)?;
+        return Ok(format!("[{address}]"));
+    }
+    let label = |label: &str| {
+        !label.is_empty()
+            && label.len() <= 63
+            && !label.starts_with(['-', '_'])
+            && label
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+    };
+    if host.len() <= 253 && host.split('.').all(label) {
+        Ok(host.to_ascii_lowercase())
+    } else {
+        Err(AddressError::Host)
+    }
+}
+
+fn repository_path(path: &str, encoded: bool) -> Result<String, AddressError> {
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let fine = |segment: &str| {
+        !matches!(segment, "" | "." | "..")
+            && !segment.starts_with('-')
+            && characters_are_fine(segment.as_bytes(), encoded)
+    };
+    if path.split('/').all(fine) {
+        Ok(path.to_owned())
+    } else {
+        Err(AddressError::Path)
+    }
+}
+
+fn characters_are_fine(segment: &[u8], encoded: bool) -> bool {
+    match segment {
+        [] => true,
+        [b'%', high, low, rest @ ..] if encoded => {
+            let digit = |byte: &u8| char::from(*byte).to_digit(16);
+            let byte = digit(high)
+                .zip(digit(low))
+                .map(|(high, low)| high * 16 + low);
+            // What means something in a path is written plainly or not at all.
+            byte.and_then(char::from_u32)
+                .is_some_and(|c| !c.is_control() && !"/.\\%-".contains(c))
+                && characters_are_fine(rest, encoded)
+        }
+        [byte, rest @ ..] => {
+            (byte.is_ascii_alphanumeric() || b"-._~+,=".contains(byte))
+                && characters_are_fine(rest, encoded)
+        }
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    host == "localhost"
+        || host
+            .trim_matches(['[', ']'])
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
+}
+
+impl Origin {
+    /// Writes the origin as the beginning of a URL, without a slash at the end.
+    pub fn url(&self) -> String {
+        let scheme = if self.secure { "https" } else { "http" };
+        let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
+        format!("{scheme}://{}{port}", self.host)
+    }
+}
+
+impl Address {
+    /// The address in the one form under which it is asked for and kept.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The name of the repository's directory in the cache.
+    pub(super) fn key(&self) -> String {
+        let digest = Sha256::digest(self.text.as_bytes());
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Reads the full id of a commit.
+pub fn parse_revision(revision: &str) -> Result<ObjectId, RevisionError> {
+    let digits = revision
+        .bytes()
+        .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    match ObjectId::from_hex(revision.as_bytes()) {
+        Ok(id) if digits && !id.is_null() => Ok(id),
+        _ => Err(RevisionError),
+    }
+}
+
+/// Checks the path of a file in a repository.
+pub fn check_path(path: &str) -> Result<(), PathError> {
+    let wrong = if path.is_empty() {
+        "it is empty"
+    } else if path.len() > 4096 {
+        "it is longer than 4096 bytes"
+    } else if path.starts_with('-') {
+        "it begins with `-`"
+    } else if path.starts_with('/') {
+        "it is absolute"
+    } else if path.chars().any(char::is_control) {
+        "it has a control character"
+    } else if path.contains('\\') {
+        "it has a backslash"
+    } else if path.split('/').any(str::is_empty) {
+        "it has an empty segment"
+    } else if path.split('/').any(|segment| matches!(segment, "." | "..")) {
+        "it has a segment `.` or `..`"
+    } else if path
+        .split('/')
+        .any(|segment| segment.eq_ignore_ascii_case(".git"))
+    {
+        "it leads into `.git`"
+    } else {
+        return Ok(());
+    };
+    Err(PathError(wrong))
+}
+
+/// Writes an address, refused ones included, so that it can be shown: no credentials, one line.
+pub fn shown(repository: &str) -> String {
+    let (scheme, rest) = match split_scheme(repository) {
+        Some((scheme, rest)) => (Some(scheme), rest),
+        None => (None, repository),
+    };
+    let cut = rest.find(['?', '#']).unwrap_or(rest.len());
+    let (rest, hidden) = rest.split_at(cut);
+    // An address may be broken in any way: what stands before the last sign that could end
+    // credentials is taken for them, except the plain user of an ssh address.
+    let lower = rest.to_ascii_lowercase();
+    let end = rest.rfind('@').map(|at| (at, 1));
+    let encoded = lower.rfind("%40").map(|at| (at, 3));
+    let rest = match end.max(encoded) {
+        Some((at, width)) => {
+            let user = rest.get(..at).unwrap_or_default();
+            let after = rest.get(at + width..).unwrap_or_default();
+            let plain = matches!(scheme, None | Some("ssh"))
+                && !user.is_empty()
+                && user.len() <= 32
+                && user
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+            if plain {
+                format!("{user}@{after}")
+            } else {
+                format!("***@{after}")
+            }
+        }
+        None => match rest.split_once('/').unwrap_or((rest, "")) {
+            // What is no port may be half of a password.
+            (authority, path) if scheme.is_some() && host_and_port(authority).is_err() => {
+                format!("***/{path}")
+            }
+            _ => rest.to_owned(),
+        },
+    };
+    let scheme = scheme
+        .map(|scheme| format!("{scheme}://"))
+        .unwrap_or_default();
+    let hidden = if hidden.is_empty() { "" } else { "?***" };
+    text::fit(&format!("{scheme}{rest}{hidden}"), 256)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! What one fetch may use: time and bytes, counted in one place.
+//!
+//! gix hands the errors of a transport on through several layers of text. So whoever stops a
+//! fetch notes why here first, and that is the answer, whatever the error became on its way up.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::text;
+
+use super::error::Cause;
+
+/// The longest text of a server that a message repeats.
+const REPEATED: usize = 200;
+
+pub(super) struct Budget {
+    ends: Instant,
+    allowed: Duration,
+    bytes: u64,
+    received: AtomicU64,
+    stopped: Mutex<Option<Cause>>,
+    secrets: Mutex<Vec<String>>,
+}
+
+impl Budget {
+    pub fn new(allowed: Duration, bytes: u64) -> Self {
+        let now = Instant::now();
+        Self {
+            ends: now.checked_add(allowed).unwrap_or(now),
+            allowed,
+            bytes,
+            received: AtomicU64::new(0),
+            stopped: Mutex::default(),
+            secrets: Mutex::default(),
+        }
+    }
+
+    /// Returns the time that is left, or stops the fetch.
+    pub fn remaining(&self) -> io::Result<Duration> {
+        match self.ends.checked_duration_since(Instant::now()) {
+            Some(left) if !left.is_zero() => Ok(left),
+            _ => Err(self.stop(self.deadline())),
+        }
+    }
+
+    /// Counts what came from a server.
+    pub fn receive(&self, bytes: usize) -> io::Result<()> {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let before = self.received.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) > self.bytes {
+            return Err(self.stop(Cause::TooLarge {
+                what: "what the server sends for the commit",
+                limit: self.bytes,
+                unit: "bytes",
+            }));
+        }
+        Ok(())
+    }
+
+    /// Notes why the fetch ends; the first reason stays.
+    pub fn stop(&self, cause: Cause) -> io::Error {
+        let error = io::Error::other(cause.to_string());
+        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        stopped.get_or_insert(cause);
+        error
+    }
+
+    /// Notes that the time is over.
+    pub fn stop_late(&self) -> io::Error {
+        self.stop(self.deadline())
+    }
+
+    fn deadline(&self) -> Cause {
+        Cause::Deadline {
+            allowed: self.allowed,
+        }
+    }
+
+    /// Returns why the fetch ended: what was noted, or else what the error itself says.
+    pub fn verdict(&self, otherwise: impl FnOnce() -> Cause) -> Cause {
+        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        stopped.take().unwrap_or_else(otherwise)
+    }
+
+    /// Remembers a text that no message may repeat.
+    pub fn hide(&self, secret: &str) {
+        if !secret.is_empty() {
+            let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+            secrets.push(secret.to_owned());
+        }
+    }
+
+    /// Writes foreign text so that a message can repeat it: short, one line, no secrets.
+    pub fn repeat(&self, foreign: &str) -> String {
+        let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clean = foreign.trim().to_owned();
+        for secret in secrets.iter() {
+            clean = clean.replace(secret, "***");
+        }
+        text::fit(&clean, REPEATED)
+    }
+}

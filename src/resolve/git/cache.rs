@@ -1,0 +1,219 @@
+//! The cache on disk: one small bare repository per commit, published by a rename.
+//!
+//! ```text
+//! repositories/{sha256 of the address}/{commit}/       complete, verified, never changed
+//! repositories/{sha256 of the address}/{commit}.part/  being made by the holder of the lock
+//! locks/{sha256 of the address}                        held while a commit is fetched
+//! ```
+//!
+//! What stands under a commit's name is whole, whoever was killed when. A `.part` that nobody
+//! makes any more is removed by whoever holds the lock next. When the sizes go over the limit,
+//! the commits that were not read for longest go.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use gix::ObjectId;
+
+use super::budget::Budget;
+use super::error::Cause;
+
+/// How long to wait before asking for a held lock again.
+const LOCK_POLL: Duration = Duration::from_millis(20);
+
+/// Its time of change says when a commit was last read.
+const USED: &str = "used";
+
+#[derive(Clone, Debug)]
+pub(super) struct Cache {
+    root: PathBuf,
+}
+
+/// The place of one commit.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub directory: PathBuf,
+}
+
+/// Keeps others from fetching the same repository until it is dropped.
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Cache {
+    pub fn new(root: PathBuf) -> Self {
+        Self { root }
+    }
+
+    pub fn entry(&self, key: &str, commit: &ObjectId) -> Entry {
+        Entry {
+            directory: self.repositories().join(key).join(commit.to_string()),
+        }
+    }
+
+    fn repositories(&self) -> PathBuf {
+        self.root.join("repositories")
+    }
+
+    fn lock_file(&self, key: &str) -> Result<File, Cause> {
+        let directory = self.root.join("locks");
+        create(&directory)?;
+        let path = directory.join(key);
+        File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(failed(&path))
+    }
+
+    /// Waits for the lock of a repository as long as the budget allows.
+    pub fn lock(&self, key: &str, budget: &Budget) -> Result<Lock, Cause> {
+        let file = self.lock_file(key)?;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Lock { _file: file }),
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(source)) => {
+                    return Err(failed(&self.root.join("locks").join(key))(source));
+                }
+            }
+            match budget.remaining() {
+                Ok(left) => std::thread::sleep(left.min(LOCK_POLL)),
+                Err(error) => return Err(budget.verdict(|| failed(&self.root)(error))),
+            }
+        }
+    }
+
+    /// Removes the commits that were not read for longest until the rest fits the limit.
+    pub fn evict(&self, limit: u64, newest: &Entry) -> Result<(), Cause> {
+        let mut kept = Vec::new();
+        for repository in list(&self.repositories())? {
+            for directory in list(&repository)? {
+                let used = fs::metadata(directory.join(USED)).and_then(|file| file.modified());
+                kept.push((
+                    used.unwrap_or(SystemTime::UNIX_EPOCH),
+                    size(&directory),
+                    directory,
+                ));
+            }
+        }
+        let mut total: u64 = kept.iter().map(|(_, size, _)| size).sum();
+        kept.sort();
+        for (_, size, directory) in kept {
+            if total <= limit {
+                break;
+            }
+            if directory != newest.directory && self.remove(&directory)? {
+                total = total.saturating_sub(size);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a commit unless its repository is in use, and says whether it did.
+    fn remove(&self, directory: &Path) -> Result<bool, Cause> {
+        let repository = directory.parent().unwrap_or(directory);
+        let Some(key) = repository.file_name().and_then(|name| name.to_str()) else {
+            return Ok(false);
+        };
+        let lock = self.lock_file(key)?;
+        if lock.try_lock().is_err() {
+            return Ok(false);
+        }
+        discard(directory)?;
+        // Stays where another commit is in it.
+        let _ = fs::remove_dir(repository);
+        Ok(true)
+    }
+}
+
+impl Entry {
+    /// Tells whether the commit is here, and notes that it was asked for.
+    pub fn is_published(&self) -> bool {
+        let published = self.directory.is_dir();
+        if published {
+            // A cache that cannot be written still answers.
+            let _ = fs::write(self.directory.join(USED), "\n");
+        }
+        published
+    }
+
+    /// Makes the empty directory in which the commit is put together.
+    pub fn stage(&self, _held: &Lock) -> Result<PathBuf, Cause> {
+        let part = self.directory.with_extension("part");
+        remove_all(&part)?;
+        create(&part)?;
+        Ok(part)
+    }
+
+    /// Gives the finished directory its name.
+    pub fn publish(&self, part: &Path, _held: &Lock) -> Result<(), Cause> {
+        fs::write(part.join(USED), "\n").map_err(failed(part))?;
+        fs::rename(part, &self.directory).map_err(failed(&self.directory))
+    }
+
+    /// Removes a commit that turned out to be damaged.
+    pub fn discard(&self, _held: &Lock) -> Result<(), Cause> {
+        discard(&self.directory)
+    }
+}
+
+/// A directory is first no commit any more, then gone: nobody sees half of it.
+fn discard(directory: &Path) -> Result<(), Cause> {
+    let part = directory.with_extension("part");
+    remove_all(&part)?;
+    match fs::rename(directory, &part) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failed(directory)(error)),
+        Ok(()) => remove_all(&part),
+    }
+}
+
+fn remove_all(directory: &Path) -> Result<(), Cause> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(directory)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Makes a directory that only its owner may enter.
+fn create(directory: &Path) -> Result<(), Cause> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory).map_err(failed(directory))
+}
+
+pub(super) fn failed(path: &Path) -> impl FnOnce(io::Error) -> Cause + use<> {
+    let path = path.to_owned();
+    move |source| Cause::Cache { path, source }
+}
+
+fn list(directory: &Path) -> Result<Vec<PathBuf>, Cause> {
+    match fs::read_dir(directory) {
+        Ok(entries) => Ok(entries.flatten().map(|entry| entry.path()).collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(failed(directory)(error)),
+    }
+}
+
+fn size(directory: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return 0;
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| Some((entry.path(), entry.metadata().ok()?)))
+        .map(|(path, data)| {
+            if data.is_dir() {
+                size(&path)
+            } else {
+                data.len()
+            }
+        })
+        .sum()
+}

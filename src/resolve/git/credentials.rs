@@ -1,0 +1,116 @@
+//! Who we say we are to a https server: a token for the host, or what git's helpers know.
+//!
+//! Nothing found here is written, logged or shown; what a server repeats of it is cut out of
+//! messages. What helpers store is left as it is, also when a server does not accept it.
+
+use std::io::Read;
+use std::process::Command;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::Settings;
+use super::address::Origin;
+use super::budget::Budget;
+use super::error::Cause;
+use super::process::{self, Process};
+
+/// Who a token without a name belongs to; servers that take tokens ignore it.
+const TOKEN_USER: &str = "x-access-token";
+
+/// The most bytes of a token file or of a helper's answer.
+const LONGEST: u64 = 64 * 1024;
+
+/// Returns the value of the `Authorization` header for an origin, if there is one.
+pub(super) fn find(
+    settings: &Settings,
+    origin: &Origin,
+    budget: &Budget,
+) -> Result<Option<String>, Cause> {
+    let found = match token(settings, origin)? {
+        Some(found) => Some(found),
+        None => helper(settings, origin, budget)?,
+    };
+    Ok(found.map(|(user, secret)| {
+        let encoded = STANDARD.encode(format!("{user}:{secret}"));
+        budget.hide(&secret);
+        budget.hide(&encoded);
+        format!("Basic {encoded}")
+    }))
+}
+
+/// Reads the file `HOST` or `HOST_PORT` of the token directory.
+fn token(settings: &Settings, origin: &Origin) -> Result<Option<(String, String)>, Cause> {
+    let Some(directory) = &settings.tokens else {
+        return Ok(None);
+    };
+    // The host was checked: letters, digits, dots and dashes; an address in brackets has no file.
+    let name = match origin.port {
+        Some(port) => format!("{}_{port}", origin.host),
+        None => origin.host.clone(),
+    };
+    let unreadable = |why: String| Cause::Token {
+        host: name.clone(),
+        why,
+    };
+    let mut text = String::new();
+    match std::fs::File::open(directory.join(&name)) {
+        Ok(file) => file
+            .take(LONGEST)
+            .read_to_string(&mut text)
+            .map_err(|error| unreadable(error.kind().to_string()))?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(error.kind().to_string())),
+    };
+    let text = text.trim();
+    if text.is_empty() || text.chars().any(char::is_control) {
+        return Err(unreadable("it is empty or has several lines".to_owned()));
+    }
+    let (user, secret) = text.split_once(':').unwrap_or((TOKEN_USER, text));
+    Ok(Some((user.to_owned(), secret.to_owned())))
+}
+
+/// Asks the helpers that the user's git is configured with.
+fn helper(
+    settings: &Settings,
+    origin: &Origin,
+    budget: &Budget,
+) -> Result<Option<(String, String)>, Cause> {
+    if !settings.credential_helpers {
+        return Ok(None);
+    }
+    let mut command = Command::new(&settings.git);
+    command.args(["-c", "credential.interactive=false", "credential", "fill"]);
+    process::environment(&mut command, &settings.environment);
+    // No repository's configuration has a say, no matter where we run.
+    command.current_dir("/").env("GIT_DIR", "/dev/null/none");
+    command
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("GCM_INTERACTIVE", "never");
+    let scheme = if origin.secure { "https" } else { "http" };
+    let port = origin
+        .port
+        .map(|port| format!(":{port}"))
+        .unwrap_or_default();
+    let question = format!("protocol={scheme}\nhost={}{port}\n\n", origin.host);
+
+    let unusable = |why: String| Cause::Program {
+        program: "git credential".to_owned(),
+        why,
+    };
+    let mut process =
+        Process::start(command, budget).map_err(|error| unusable(error.to_string()))?;
+    process.write(question.as_bytes());
+    process.close_input();
+    let mut answer = String::new();
+    let read = (&mut process).take(LONGEST).read_to_string(&mut answer);
+    read.map_err(|error| budget.verdict(|| unusable(error.kind().to_string())))?;
+    let value = |key: &str| {
+        answer
+            .lines()
+            .find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
+            .map(ToOwned::to_owned)
+    };
+    // Helpers that know nothing make git fail, which is no error here.
+    Ok(value("username").zip(value("password")))
+}

@@ -1,0 +1,120 @@
+//! What can go wrong between a git reference and its file, each with what to do.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::api::release::GitRef;
+use crate::text;
+
+use super::address::{self, AddressError, PathError, RevisionError};
+
+/// A git reference that could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {path} at {revision} of {repository}: {cause}")]
+pub struct GitError {
+    /// The address of the repository, without credentials.
+    pub repository: String,
+    /// The revision as the reference says it.
+    pub revision: String,
+    /// The path as the reference says it.
+    pub path: String,
+    /// Why, and what to do.
+    #[source]
+    pub cause: Cause,
+}
+
+impl GitError {
+    pub(super) fn new(reference: &GitRef, cause: Cause) -> Self {
+        Self {
+            repository: address::shown(&reference.repository),
+            revision: text::fit(&reference.revision, 80),
+            path: text::fit(&reference.path, 256),
+            cause,
+        }
+    }
+
+    /// Tells whether the same reference may be readable later without a change to it.
+    pub fn may_pass(&self) -> bool {
+        matches!(
+            self.cause,
+            Cause::Deadline { .. }
+                | Cause::Unreachable { .. }
+                | Cause::Server { .. }
+                | Cause::Broken { .. }
+                | Cause::Cache { .. }
+        )
+    }
+}
+
+/// Why a git reference could not be read.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Cause {
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    #[error(transparent)]
+    Revision(#[from] RevisionError),
+    #[error(transparent)]
+    Path(#[from] PathError),
+    #[error(
+        "it took longer than {allowed:?}; try again, or raise the deadline if the repository is large"
+    )]
+    Deadline { allowed: Duration },
+    #[error(
+        "{what} is over the limit of {limit} {unit}; raise the limit, or keep definitions in a smaller repository"
+    )]
+    TooLarge {
+        what: &'static str,
+        limit: u64,
+        unit: &'static str,
+    },
+    #[error("the server cannot be reached: {why}; check the address and the network")]
+    Unreachable { why: String },
+    #[error(
+        "access was refused ({why}); give a token for the host, configure a credential helper, or check the ssh key"
+    )]
+    Denied { why: String },
+    #[error(
+        "there is no such repository, or it is hidden from us ({why}); check the address and the credentials"
+    )]
+    NoRepository { why: String },
+    #[error(
+        "the server redirects to {to}, and redirects to another host are not followed; if that is the repository, write its address into the reference"
+    )]
+    Redirect { to: String },
+    #[error("the server failed: {why}; try again later")]
+    Server { why: String },
+    #[error(
+        "the repository has no such commit, or its server does not hand out commits by id ({why}); check the revision, and push it if it is new"
+    )]
+    NoCommit { why: String },
+    #[error(
+        "the repository names its objects by {theirs} and the revision is a {ours} id; take the id from that repository"
+    )]
+    OtherHash { ours: &'static str, theirs: String },
+    #[error(
+        "what the server sent does not hold together: {why}; try again, and check the repository with `git fsck`"
+    )]
+    Broken { why: String },
+    #[error("the commit has no such path; `git ls-tree -r --name-only REVISION` lists what it has")]
+    NoPath,
+    #[error("the path is a directory; name a file in it")]
+    Directory,
+    #[error("{at} is a symbolic link, and links are not followed; name the file that it points to")]
+    SymbolicLink { at: String },
+    #[error(
+        "{at} is a submodule, and submodules are not followed; refer to the submodule's own repository"
+    )]
+    Submodule { at: String },
+    #[error("the file is a Git LFS pointer, and filters never run; keep definitions in git itself")]
+    LfsPointer,
+    #[error("{program} cannot be used: {why}")]
+    Program { program: String, why: String },
+    #[error(
+        "the token for {host} cannot be read: {why}; a token file has `TOKEN` or `USER:TOKEN` on one line"
+    )]
+    Token { host: String, why: String },
+    #[error("the cache at {} fails: {source}; check that the directory can be written and has space", path.display())]
+    Cache { path: PathBuf, source: io::Error },
+}

@@ -1,0 +1,376 @@
+//! https, as gix asks for it, over a client that stops at the deadline and the byte limit.
+//!
+//! Redirects are followed within the origin only; credentials are looked for when the server
+//! asks for some, and are sent to the origin only.
+
+use std::cell::RefCell;
+use std::io::{self, BufReader, Cursor, Read, Write};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use gix::error::ErrorExt;
+use gix_transport::client::blocking_io::http::{GetResponse, Http, PostBodyDataKind, PostResponse};
+use ureq::http::{StatusCode, header};
+use ureq::tls::{PemItem, RootCerts, TlsConfig};
+
+use super::Settings;
+use super::address::{self, Origin};
+use super::budget::Budget;
+use super::credentials;
+use super::error::Cause;
+
+/// How many redirects within the origin are followed.
+const REDIRECTS: usize = 3;
+
+type Answer = ureq::http::Response<ureq::Body>;
+
+/// The http client of one fetch.
+pub(super) struct Client<'a> {
+    settings: &'a Settings,
+    origin: &'a Origin,
+    sender: Sender<'a>,
+    redirected: Option<String>,
+}
+
+impl<'a> Client<'a> {
+    pub fn new(
+        settings: &'a Settings,
+        origin: &'a Origin,
+        budget: &'a Budget,
+    ) -> Result<Self, Cause> {
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .proxy(proxy(settings, origin)?)
+            .tls_config(TlsConfig::builder().root_certs(roots(settings)?).build())
+            .build();
+        Ok(Self {
+            settings,
+            origin,
+            sender: Sender {
+                agent: config.into(),
+                authorization: None,
+                budget,
+            },
+            redirected: None,
+        })
+    }
+
+    /// Asks for a URL, with credentials where the server wants them, and follows redirects.
+    fn ask(&mut self, url: &str, tail: &str, headers: &[String]) -> io::Result<Answer> {
+        let budget = self.sender.budget;
+        let mut url = url.to_owned();
+        let mut redirects = 0;
+        loop {
+            let answer = self.sender.send(&url, headers, None)?;
+            if answer.status().is_redirection() && redirects < REDIRECTS {
+                redirects += 1;
+                url = self.follow(&answer)?;
+                // The base of the requests that follow is what stands before the tail.
+                self.redirected = url.strip_suffix(tail).map(ToOwned::to_owned);
+                if self.redirected.is_none() {
+                    return Err(budget.stop(Cause::Redirect {
+                        to: address::shown(&url),
+                    }));
+                }
+            } else if answer.status() == StatusCode::UNAUTHORIZED
+                && self.sender.authorization.is_none()
+            {
+                let found = credentials::find(self.settings, self.origin, budget);
+                match found.map_err(|cause| budget.stop(cause))? {
+                    Some(authorization) => self.sender.authorization = Some(authorization),
+                    None => return self.sender.check(answer),
+                }
+            } else {
+                return self.sender.check(answer);
+            }
+        }
+    }
+
+    /// Returns where a redirect leads, if it stays with the origin.
+    fn follow(&self, answer: &Answer) -> io::Result<String> {
+        let to = answer
+            .headers()
+            .get(header::LOCATION)
+            .and_then(|location| location.to_str().ok())
+            .unwrap_or_default();
+        let home = self.origin.url();
+        let path = match to.strip_prefix(&home) {
+            Some(path) => path,
+            None => to,
+        };
+        if path.starts_with('/') && !path.starts_with("//") {
+            return Ok(format!("{home}{path}"));
+        }
+        let budget = self.sender.budget;
+        Err(budget.stop(Cause::Redirect {
+            to: budget.repeat(&address::shown(to)),
+        }))
+    }
+}
+
+fn roots(settings: &Settings) -> Result<RootCerts, Cause> {
+    let Some(path) = &settings.authorities else {
+        return Ok(RootCerts::PlatformVerifier);
+    };
+    let unusable = |why: String| Cause::Unreachable {
+        why: format!(
+            "the certificates in {} cannot be read ({why})",
+            path.display()
+        ),
+    };
+    let pem = std::fs::read(path).map_err(|error| unusable(error.to_string()))?;
+    let mut certificates = Vec::new();
+    for item in ureq::tls::parse_pem(&pem) {
+        if let PemItem::Certificate(certificate) =
+            item.map_err(|error| unusable(error.to_string()))?
+        {
+            certificates.push(certificate);
+        }
+    }
+    Ok(RootCerts::Specific(Arc::new(certificates)))
+}
+
+fn proxy(settings: &Settings, origin: &Origin) -> Result<Option<ureq::Proxy>, Cause> {
+    match &settings.proxy {
+        Some(proxy) if origin.secure => {
+            ureq::Proxy::new(proxy)
+                .map(Some)
+                .map_err(|_| Cause::Unreachable {
+                    why: "the address of the proxy is not understood".to_owned(),
+                })
+        }
+        _ => Ok(None),
+    }
+}
+
+impl<'a> Http for Client<'a> {
+    type Headers = BufReader<Part<'a>>;
+    type ResponseBody = BufReader<Part<'a>>;
+    type PostBody = Upload;
+
+    fn get(
+        &mut self,
+        url: &str,
+        base_url: &str,
+        headers: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> gix::Result<GetResponse<Self::Headers, Self::ResponseBody>> {
+        let tail = url.strip_prefix(base_url).unwrap_or_default();
+        let answer = self
+            .ask(url, tail, &owned(headers))
+            .map_err(|error| error.raise())?;
+        let (headers, body) = parts(Exchange::Answered(answered(answer)), self.sender.budget);
+        Ok(GetResponse { headers, body })
+    }
+
+    fn post(
+        &mut self,
+        url: &str,
+        _: &str,
+        headers: impl IntoIterator<Item = impl AsRef<str>>,
+        _: PostBodyDataKind,
+    ) -> gix::Result<PostResponse<Self::Headers, Self::ResponseBody, Self::PostBody>> {
+        let post_body = Upload::default();
+        let exchange = Exchange::Waiting {
+            sender: self.sender.clone(),
+            url: url.to_owned(),
+            headers: owned(headers),
+            upload: post_body.clone(),
+        };
+        let (headers, body) = parts(exchange, self.sender.budget);
+        Ok(PostResponse {
+            post_body,
+            headers,
+            body,
+        })
+    }
+
+    fn configure(&mut self, _: &dyn std::any::Any) -> gix::Result {
+        Ok(())
+    }
+
+    fn redirected_base_url(&self) -> Option<String> {
+        self.redirected.clone()
+    }
+}
+
+fn owned(headers: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<String> {
+    headers
+        .into_iter()
+        .map(|header| header.as_ref().to_owned())
+        .collect()
+}
+
+/// Sends one request and knows what the fetch may still use.
+#[derive(Clone)]
+struct Sender<'a> {
+    agent: ureq::Agent,
+    authorization: Option<String>,
+    budget: &'a Budget,
+}
+
+impl Sender<'_> {
+    fn send(&self, url: &str, headers: &[String], body: Option<Vec<u8>>) -> io::Result<Answer> {
+        let mut request = ureq::http::Request::builder().uri(url);
+        for line in headers {
+            if let Some((name, value)) = line.split_once(':') {
+                request = request.header(name.trim(), value.trim());
+            }
+        }
+        if let Some(authorization) = &self.authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        let unwritable = |_| io::Error::other("the request cannot be written");
+        let left = Some(self.budget.remaining()?);
+        let answer = match body {
+            Some(body) => {
+                let request = request.method("POST").body(body).map_err(unwritable)?;
+                let request = self
+                    .agent
+                    .configure_request(request)
+                    .timeout_global(left)
+                    .build();
+                self.agent.run(request)
+            }
+            None => {
+                let request = request.body(()).map_err(unwritable)?;
+                let request = self
+                    .agent
+                    .configure_request(request)
+                    .timeout_global(left)
+                    .build();
+                self.agent.run(request)
+            }
+        };
+        answer.map_err(|error| match error {
+            ureq::Error::Timeout(_) => self.budget.stop_late(),
+            error => self.budget.stop(Cause::Unreachable {
+                why: self.budget.repeat(&error.to_string()),
+            }),
+        })
+    }
+
+    /// Lets a success pass and notes what any other status means.
+    fn check(&self, answer: Answer) -> io::Result<Answer> {
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let why = format!("HTTP status {}", status.as_u16());
+        Err(self.budget.stop(match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Cause::Denied { why },
+            StatusCode::NOT_FOUND | StatusCode::GONE => Cause::NoRepository { why },
+            _ => Cause::Server { why },
+        }))
+    }
+}
+
+/// What is written here is sent when the answer is first read.
+#[derive(Clone, Default)]
+pub(super) struct Upload(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Upload {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+enum Exchange<'a> {
+    Waiting {
+        sender: Sender<'a>,
+        url: String,
+        headers: Vec<String>,
+        upload: Upload,
+    },
+    Answered(Answered),
+    Failed,
+}
+
+struct Answered {
+    headers: Cursor<Vec<u8>>,
+    body: ureq::BodyReader<'static>,
+}
+
+fn answered(answer: Answer) -> Answered {
+    let mut headers = Vec::new();
+    for (name, value) in answer.headers() {
+        headers.extend_from_slice(name.as_str().as_bytes());
+        headers.extend_from_slice(b": ");
+        headers.extend_from_slice(value.as_bytes());
+        headers.push(b'\n');
+    }
+    Answered {
+        headers: Cursor::new(headers),
+        body: answer.into_body().into_reader(),
+    }
+}
+
+impl Exchange<'_> {
+    fn answer(&mut self) -> io::Result<&mut Answered> {
+        if let Exchange::Waiting { .. } = self
+            && let Exchange::Waiting {
+                sender,
+                url,
+                headers,
+                upload,
+            } = std::mem::replace(self, Exchange::Failed)
+        {
+            let answer = sender.send(&url, &headers, Some(upload.0.take()))?;
+            *self = Exchange::Answered(answered(sender.check(answer)?));
+        }
+        match self {
+            Exchange::Answered(answered) => Ok(answered),
+            _ => Err(io::Error::other("the request failed before")),
+        }
+    }
+}
+
+/// The head or the body of an answer.
+pub(super) struct Part<'a> {
+    exchange: Rc<RefCell<Exchange<'a>>>,
+    budget: &'a Budget,
+    head: bool,
+}
+
+fn parts<'a>(
+    exchange: Exchange<'a>,
+    budget: &'a Budget,
+) -> (BufReader<Part<'a>>, BufReader<Part<'a>>) {
+    let exchange = Rc::new(RefCell::new(exchange));
+    let part = |head| Part {
+        exchange: exchange.clone(),
+        budget,
+        head,
+    };
+    (BufReader::new(part(true)), BufReader::new(part(false)))
+}
+
+impl Read for Part<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut exchange = self.exchange.borrow_mut();
+        let answered = exchange.answer()?;
+        if self.head {
+            return answered.headers.read(buffer);
+        }
+        self.budget.remaining()?;
+        let read = answered.body.read(buffer).map_err(|error| {
+            let late = error.kind() == io::ErrorKind::TimedOut
+                || error
+                    .get_ref()
+                    .and_then(|inner| inner.downcast_ref())
+                    .is_some_and(|inner| matches!(inner, ureq::Error::Timeout(_)));
+            if late {
+                return self.budget.stop_late();
+            }
+            let why = self.budget.repeat(&error.to_string());
+            self.budget.stop(Cause::Unreachable { why })
+        })?;
+        self.budget.receive(read)?;
+        Ok(read)
+    }
+}

@@ -1,0 +1,203 @@
+//! A program beside us that is read from until the deadline and gone afterwards.
+//!
+//! It gets a process group of its own, the environment that the settings say and no terminal
+//! to ask on. Reading waits for bytes and for the deadline alike, so a program that hangs, or
+//! one that it started and that lives on, keeps nobody waiting.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::process::Command;
+
+#[cfg(unix)]
+pub(super) use unix::Process;
+
+#[cfg(not(unix))]
+pub(super) use elsewhere::Process;
+
+/// Gives a program the variables of the settings and nothing else; those that would make git
+/// or ssh run other programs or ask somebody stay out.
+pub(super) fn environment(command: &mut Command, variables: &BTreeMap<OsString, OsString>) {
+    command.env_clear();
+    for (name, value) in variables {
+        let shown = name.to_string_lossy();
+        if !shown.starts_with("GIT_") && !shown.starts_with("SSH_ASKPASS") && shown != "DISPLAY" {
+            command.env(name, value);
+        }
+    }
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::io::{self, Read, Write};
+    use std::os::unix::process::CommandExt;
+    use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::process::{Pid, Signal, kill_process_group};
+
+    use super::super::budget::Budget;
+
+    /// How much of what a program complains about is kept.
+    const COMPLAINT: usize = 2048;
+
+    pub(in super::super) struct Process<'a> {
+        child: Child,
+        input: Option<ChildStdin>,
+        output: ChildStdout,
+        errors: Option<ChildStderr>,
+        complaint: Vec<u8>,
+        budget: &'a Budget,
+    }
+
+    impl<'a> Process<'a> {
+        pub fn start(mut command: Command, budget: &'a Budget) -> io::Result<Self> {
+            let mut child = command
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .process_group(0)
+                .spawn()?;
+            let (input, errors) = (child.stdin.take(), child.stderr.take());
+            let output = child
+                .stdout
+                .take()
+                .ok_or_else(|| io::Error::other("the program has no output"))?;
+            Ok(Self {
+                child,
+                input,
+                output,
+                errors,
+                complaint: Vec::new(),
+                budget,
+            })
+        }
+
+        /// Writes to the program; one that does not listen is noticed when it is read from.
+        pub fn write(&mut self, bytes: &[u8]) {
+            if let Some(input) = &mut self.input {
+                let _ = input.write_all(bytes);
+            }
+        }
+
+        /// Tells the program that nothing more will come.
+        pub fn close_input(&mut self) {
+            self.input = None;
+        }
+
+        /// Takes what is written to the program.
+        pub fn take_input(&mut self) -> Option<ChildStdin> {
+            self.input.take()
+        }
+
+        /// Returns what the program complained about, once it has ended.
+        pub fn complaint(&mut self) -> String {
+            while let Some(errors) = &self.errors {
+                let ready = self.budget.remaining().and_then(|left| {
+                    let mut waiting = [PollFd::new(errors, PollFlags::IN)];
+                    wait(&mut waiting, left)
+                });
+                if ready.is_err() {
+                    break;
+                }
+                self.drain();
+            }
+            String::from_utf8_lossy(&self.complaint).into_owned()
+        }
+
+        fn drain(&mut self) {
+            let mut bytes = [0; 1024];
+            let Some(errors) = &mut self.errors else {
+                return;
+            };
+            match errors.read(&mut bytes) {
+                Ok(read) if read > 0 => {
+                    let room = COMPLAINT.saturating_sub(self.complaint.len());
+                    self.complaint.extend(bytes.iter().take(read.min(room)));
+                }
+                _ => self.errors = None,
+            }
+        }
+    }
+
+    fn wait(waiting: &mut [PollFd<'_>], left: std::time::Duration) -> io::Result<()> {
+        let left =
+            Timespec::try_from(left).map_err(|_| io::Error::other("the deadline is too far"))?;
+        match poll(waiting, Some(&left)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    impl Read for Process<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            loop {
+                let left = self.budget.remaining()?;
+                let mut waiting = vec![PollFd::new(&self.output, PollFlags::IN)];
+                waiting.extend(
+                    self.errors
+                        .iter()
+                        .map(|errors| PollFd::new(errors, PollFlags::IN)),
+                );
+                wait(&mut waiting, left)?;
+                let ready: Vec<bool> = waiting.iter().map(|fd| !fd.revents().is_empty()).collect();
+                drop(waiting);
+                if ready.get(1) == Some(&true) {
+                    self.drain();
+                }
+                if ready.first() == Some(&true) {
+                    let read = self.output.read(buffer)?;
+                    self.budget.receive(read)?;
+                    return Ok(read);
+                }
+            }
+        }
+    }
+
+    impl Drop for Process<'_> {
+        fn drop(&mut self) {
+            // The child is not waited for yet, so its id is still its own.
+            if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            let _ = self.child.wait();
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod elsewhere {
+    use std::io::{self, Read};
+    use std::process::{ChildStdin, Command};
+
+    use super::super::budget::Budget;
+
+    /// Where a program cannot be ended with all that it started, none is started.
+    pub(in super::super) struct Process<'a>(&'a Budget);
+
+    impl<'a> Process<'a> {
+        pub fn start(_: Command, _: &'a Budget) -> io::Result<Self> {
+            Err(io::Error::other(
+                "ssh and credential helpers need a Unix system; use https with a token",
+            ))
+        }
+
+        pub fn write(&mut self, _: &[u8]) {}
+
+        pub fn close_input(&mut self) {}
+
+        pub fn take_input(&mut self) -> Option<ChildStdin> {
+            None
+        }
+
+        pub fn complaint(&mut self) -> String {
+            String::new()
+        }
+    }
+
+    impl Read for Process<'_> {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            self.0.remaining()?;
+            Ok(0)
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! ssh, by the user's own program: keys, agents and known hosts are its business.
+
+use std::io::Read;
+use std::process::Command;
+
+use gix::ObjectId;
+use gix::protocol::transport::Protocol;
+use gix::protocol::transport::client::git::ConnectMode;
+use gix::protocol::transport::client::git::blocking_io::Connection;
+
+use super::Settings;
+use super::address::Transport;
+use super::budget::Budget;
+use super::error::Cause;
+use super::process::{self, Process};
+
+/// Receives a commit from `git-upload-pack` at the other end of ssh.
+pub(super) fn receive(
+    settings: &Settings,
+    transport: &Transport,
+    commit: ObjectId,
+    directory: &std::path::Path,
+    budget: &Budget,
+) -> Result<(), Cause> {
+    let command = command(settings, transport)?;
+    let unusable = |why: String| Cause::Program {
+        program: "ssh".to_owned(),
+        why,
+    };
+    let mut process =
+        Process::start(command, budget).map_err(|error| unusable(error.to_string()))?;
+    let input = process
+        .take_input()
+        .ok_or_else(|| unusable("it takes no input".to_owned()))?;
+    let connection = Connection::new(
+        &mut process as &mut dyn Read,
+        input,
+        Protocol::V2,
+        "",
+        None::<(String, Option<u16>)>,
+        ConnectMode::Process,
+        false,
+    );
+    let received = super::fetch::receive(connection, commit, directory, &settings.limits, budget);
+    match received {
+        // The end of the connection is ssh's complaint, if it has one.
+        Err(Cause::Broken { why }) => Err(complaint(&process.complaint(), why, budget)),
+        received => received,
+    }
+}
+
+/// Tells from ssh's words what is wrong.
+fn complaint(words: &str, otherwise: String, budget: &Budget) -> Cause {
+    // The last line says it; those before are banners and warnings.
+    let line = words.lines().rev().find(|line| !line.trim().is_empty());
+    let Some(line) = line else {
+        return Cause::Broken { why: otherwise };
+    };
+    let why = budget.repeat(line);
+    let has = |part: &str| words.contains(part);
+    if has("Permission denied")
+        || has("Host key verification failed")
+        || has("IDENTIFICATION HAS CHANGED")
+    {
+        Cause::Denied { why }
+    } else if has("does not appear to be a git repository") || has("epository not found") {
+        let why = words
+            .lines()
+            .find(|line| line.contains("appear to be") || line.contains("epository not found"))
+            .map_or(why, |line| budget.repeat(line));
+        Cause::NoRepository { why }
+    } else if has("onnection") || has("resolve") || has("route to host") || has("timed out") {
+        Cause::Unreachable { why }
+    } else {
+        Cause::Broken { why }
+    }
+}
+
+fn command(settings: &Settings, transport: &Transport) -> Result<Command, Cause> {
+    let Transport::Ssh {
+        user,
+        host,
+        port,
+        path,
+    } = transport
+    else {
+        return Err(Cause::Program {
+            program: "ssh".to_owned(),
+            why: "the address is not one of ssh".to_owned(),
+        });
+    };
+    let mut words = settings.ssh.iter();
+    let Some(program) = words.next() else {
+        return Err(Cause::Program {
+            program: "ssh".to_owned(),
+            why: "the settings name no program".to_owned(),
+        });
+    };
+    let mut command = Command::new(program);
+    process::environment(&mut command, &settings.environment);
+    command.args(words);
+    // No questions, no other doors, and the newer protocol where the server lets us ask for it.
+    command.args([
+        "-o",
+        "BatchMode=yes",
+        "-o",
+        "ForwardAgent=no",
+        "-o",
+        "ForwardX11=no",
+        "-o",
+        "ClearAllForwardings=yes",
+    ]);
+    command.args([
+        "-o",
+        "PermitLocalCommand=no",
+        "-o",
+        "SendEnv=GIT_PROTOCOL",
+        "-T",
+    ]);
+    command.env("GIT_PROTOCOL", "version=2");
+    if let Some(port) = port {
+        command.arg("-p").arg(port.to_string());
+    }
+    command.arg("--");
+    command.arg(match user {
+        Some(user) => format!("{user}@{host}"),
+        None => host.clone(),
+    });
+    // A path has no quote: its characters were checked.
+    command.arg(format!("git-upload-pack '{path}'"));
+    Ok(command)
+}

@@ -1,0 +1,284 @@
+//! The git reference of a file in a clean work tree, for a release made by reference.
+//!
+//! A reference that others cannot resolve, or that resolves to something else than what lies
+//! here, is worse than none: so the work tree is clean, and the commit is known to be pushed.
+//! Files are compared as they are; no filter of the repository runs.
+
+use std::path::{Component, Path, PathBuf};
+
+use gix::bstr::ByteSlice;
+
+use crate::api::release::GitRef;
+
+use super::address::{self, AddressError, Allowed, PathError};
+use super::chain;
+
+/// Why a file in a work tree has no reference.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum WorkTreeError {
+    #[error("{} is in no git work tree ({why}); embed the definition instead (--embed)", file.display())]
+    NoWorkTree { file: PathBuf, why: String },
+    #[error("the repository of {} has no commit yet; commit and push first", file.display())]
+    NoCommit { file: PathBuf },
+    #[error("{} is not tracked by git; `git add`, commit and push it first", file.display())]
+    Untracked { file: PathBuf },
+    #[error(
+        "the work tree is not clean: {changed} differs from the last commit; commit and push, or stash the change"
+    )]
+    Changed { changed: String },
+    #[error("the repository of {} has no remote; `git remote add origin ADDRESS` and push first", file.display())]
+    NoRemote { file: PathBuf },
+    #[error(
+        "no branch of {remote} that this work tree knows has the commit {commit}; `git push` it, or `git fetch {remote}` if it is there already"
+    )]
+    NotPushed { remote: String, commit: String },
+    #[error("the remote {remote} ({shown}) cannot be referred to: {source}")]
+    Address {
+        remote: String,
+        shown: String,
+        source: AddressError,
+    },
+    #[error(transparent)]
+    Path(#[from] PathError),
+    #[error("the repository of {} cannot be read: {why}", file.display())]
+    Unreadable { file: PathBuf, why: String },
+}
+
+/// Makes the reference of a file in a clean work tree: its remote, its commit and its path.
+pub fn work_tree(file: &Path) -> Result<GitRef, WorkTreeError> {
+    let absent = |why: String| WorkTreeError::NoWorkTree {
+        file: file.to_owned(),
+        why,
+    };
+    let unreadable = |error: gix::Error| WorkTreeError::Unreadable {
+        file: file.to_owned(),
+        why: chain(&error),
+    };
+    let place = file
+        .canonicalize()
+        .map_err(|error| absent(error.to_string()))?;
+    let start = place.parent().unwrap_or(&place);
+    let (found, _) = gix::discover::upwards(start).map_err(|error| absent(chain(&error)))?;
+    let repository = gix::open_opts(found.as_ref(), gix::open::Options::isolated())
+        .map_err(|error| absent(chain(&error)))?;
+    let root = repository
+        .workdir()
+        .ok_or_else(|| absent("the repository is bare".to_owned()))?
+        .canonicalize()
+        .map_err(|error| absent(error.to_string()))?;
+    let path =
+        inside(&root, &place).ok_or_else(|| absent("it is outside of the work tree".to_owned()))?;
+    address::check_path(&path)?;
+
+    let head = repository
+        .head_id()
+        .map_err(|_| WorkTreeError::NoCommit {
+            file: file.to_owned(),
+        })?
+        .detach();
+    clean(&repository, &root, head, &path, file)?;
+
+    let remote = remote(&repository).ok_or_else(|| WorkTreeError::NoRemote {
+        file: file.to_owned(),
+    })?;
+    let address = address_of(&repository, &remote, file)?;
+    if !is_pushed(&repository, &remote, head).map_err(unreadable)? {
+        return Err(WorkTreeError::NotPushed {
+            remote,
+            commit: head.to_string(),
+        });
+    }
+    Ok(GitRef {
+        repository: address,
+        revision: head.to_string(),
+        path,
+    })
+}
+
+fn inside(root: &Path, place: &Path) -> Option<String> {
+    let parts: Option<Vec<&str>> = place
+        .strip_prefix(root)
+        .ok()?
+        .components()
+        .map(|part| match part {
+            Component::Normal(name) => name.to_str(),
+            _ => None,
+        })
+        .collect();
+    parts.map(|parts| parts.join("/"))
+}
+
+/// Checks that every tracked file is as the last commit has it, and that the file is one of them.
+fn clean(
+    repository: &gix::Repository,
+    root: &Path,
+    head: gix::ObjectId,
+    path: &str,
+    file: &Path,
+) -> Result<(), WorkTreeError> {
+    let unreadable = |why: String| WorkTreeError::Unreadable {
+        file: file.to_owned(),
+        why,
+    };
+    let committed = repository
+        .find_object(head)
+        .map_err(|error| unreadable(error.to_string()))?
+        .peel_to_tree()
+        .map_err(|error| unreadable(error.to_string()))?
+        .id;
+    let committed = repository
+        .index_from_tree(&committed)
+        .map_err(|error| unreadable(error.to_string()))?;
+    let index = repository
+        .index_or_empty()
+        .map_err(|error| unreadable(error.to_string()))?;
+    let listed = |state: &gix::index::State| -> Vec<(Vec<u8>, u32, gix::ObjectId, u32)> {
+        state
+            .entries()
+            .iter()
+            .map(|entry| {
+                (
+                    entry.path(state).to_vec(),
+                    entry.stage_raw(),
+                    entry.id,
+                    entry.mode.bits(),
+                )
+            })
+            .collect()
+    };
+    let (staged, committed) = (listed(&index), listed(&committed));
+    if !committed.iter().any(|(name, ..)| name == path.as_bytes()) {
+        return Err(WorkTreeError::Untracked {
+            file: file.to_owned(),
+        });
+    }
+    let changed = |name: &[u8]| WorkTreeError::Changed {
+        changed: crate::text::fit(&name.to_str_lossy(), 200),
+    };
+    let differs = staged
+        .iter()
+        .zip(&committed)
+        .find(|(one, other)| one != other)
+        .map(|(one, _)| one)
+        .or_else(|| staged.get(committed.len()))
+        .or_else(|| committed.get(staged.len()));
+    if let Some((name, ..)) = differs {
+        return Err(changed(name));
+    }
+    for (name, _, id, mode) in &staged {
+        let relative =
+            gix::path::from_bstr(name.as_bstr()).map_err(|error| unreadable(chain(&error)))?;
+        let on_disk = root.join(relative);
+        if !is_as_committed(&on_disk, *id, *mode).map_err(|error| unreadable(error.to_string()))? {
+            return Err(changed(name));
+        }
+    }
+    Ok(())
+}
+
+fn is_as_committed(on_disk: &Path, id: gix::ObjectId, mode: u32) -> std::io::Result<bool> {
+    let kind = gix::index::entry::Mode::from_bits_retain(mode);
+    if kind == gix::index::entry::Mode::COMMIT {
+        // Submodules are not followed, so their state does not matter.
+        return Ok(true);
+    }
+    let bytes = if kind == gix::index::entry::Mode::SYMLINK {
+        std::fs::read_link(on_disk).map(|target| target.into_os_string().into_encoded_bytes())
+    } else {
+        std::fs::read(on_disk)
+    };
+    let bytes: Vec<u8> = match bytes {
+        Ok(bytes) => bytes,
+        Err(_) => return Ok(false),
+    };
+    let hash = gix::objs::compute_hash(id.kind(), gix::objs::Kind::Blob, &bytes)
+        .map_err(|error| std::io::Error::other(chain(&error)))?;
+    Ok(hash == id)
+}
+
+/// Returns the name of the remote of the current branch, or else `origin`, or else the only one.
+fn remote(repository: &gix::Repository) -> Option<String> {
+    let names: Vec<String> = repository
+        .remote_names()
+        .into_iter()
+        .map(|name| name.to_str_lossy().into_owned())
+        .collect();
+    let of_branch = repository
+        .head_name()
+        .ok()
+        .flatten()
+        .and_then(|branch| {
+            repository.branch_remote_name(branch.shorten(), gix::remote::Direction::Fetch)
+        })
+        .map(|name| name.as_bstr().to_str_lossy().into_owned())
+        .filter(|name| names.contains(name));
+    of_branch
+        .or_else(|| names.iter().find(|name| *name == "origin").cloned())
+        .or_else(|| match names.as_slice() {
+            [only] => Some(only.clone()),
+            _ => None,
+        })
+}
+
+fn address_of(
+    repository: &gix::Repository,
+    remote: &str,
+    file: &Path,
+) -> Result<String, WorkTreeError> {
+    let unreadable = |why: String| WorkTreeError::Unreadable {
+        file: file.to_owned(),
+        why,
+    };
+    let found = repository
+        .find_remote(remote)
+        .map_err(|error| unreadable(error.to_string()))?;
+    let url = found
+        .url(gix::remote::Direction::Fetch)
+        .ok_or_else(|| WorkTreeError::NoRemote {
+            file: file.to_owned(),
+        })?;
+    let mut text = url.to_bstring().to_string();
+    // Credentials in a remote's address are the user's own and do not go into a release.
+    if let Some((scheme, rest)) = text.split_once("://")
+        && scheme.starts_with("http")
+        && let Some((authority, path)) = rest.split_once('/')
+        && let Some((_, host)) = authority.rsplit_once('@')
+    {
+        text = format!("{scheme}://{host}/{path}");
+    }
+    let allowed = Allowed {
+        file: true,
+        loopback_http: true,
+    };
+    match address::parse(&text, allowed) {
+        Ok(address) => Ok(address.as_str().to_owned()),
+        Err(source) => Err(WorkTreeError::Address {
+            remote: remote.to_owned(),
+            shown: address::shown(&text),
+            source,
+        }),
+    }
+}
+
+/// Tells whether a remote's branch, as far as the work tree knows, has a commit.
+fn is_pushed(
+    repository: &gix::Repository,
+    remote: &str,
+    commit: gix::ObjectId,
+) -> gix::Result<bool> {
+    let references = repository.references()?;
+    let prefix = format!("refs/remotes/{remote}/");
+    let mut tips = Vec::new();
+    for mut reference in references.prefixed(prefix.as_str())?.flatten() {
+        if let Ok(id) = reference.peel_to_id() {
+            tips.push(id.detach());
+        }
+    }
+    for step in repository.rev_walk(tips).all()? {
+        if step?.id == commit {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
