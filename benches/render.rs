@@ -1,0 +1,292 @@
+//! Rendering beside `helm template` and `kustomize build`, in one run on one machine: checkout-service
+//! of deploy/examples in production-eu, as definitions, as a chart and as a kustomization. All three are
+//! shown to give the same manifests before any clock runs; numbers of two runs or two machines do not
+//! compare.
+//!
+//! helm and kustomize are programs that are started, so bowline is measured as one too, beside the call
+//! that its controllers make. Without a program its part is left out.
+
+// A benchmark that cannot run has nothing better to do than to stop.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+#[path = "../tests/cluster/binaries.rs"]
+#[allow(dead_code)] // only kubectl is wanted here
+mod binaries;
+#[path = "render"]
+mod render {
+    pub mod helm;
+    pub mod shop;
+}
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use bowline::render::{Programs, Rendered};
+use bowline::yaml;
+use render::helm;
+use render::shop::Shop;
+use serde_json::Value;
+
+const COMPONENT: &str = "checkout-service";
+const ENVIRONMENT: &str = "production-eu";
+const NAMESPACE: &str = "shop-production-eu";
+/// What one rendering may take, and how much faster than the others it has to be.
+const GOAL_MS: f64 = 2.0;
+const GOAL_TIMES: f64 = 10.0;
+
+fn main() {
+    // `cargo test --benches` runs this too, to see that it works.
+    let measured = std::env::args().any(|argument| argument == "--bench");
+    let rounds = |rounds: usize| if measured { rounds } else { 1 };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let shop = Shop::read(&root.join("deploy/examples"));
+
+    let programs = Programs::new();
+    let rendered = shop.render(&shop.definitions(COMPONENT), ENVIRONMENT, &programs);
+    let bytes = serde_json::to_vec(&shop.definitions(COMPONENT)).unwrap();
+    println!(
+        "{COMPONENT} in {ENVIRONMENT}: {:.1} KB of definitions become {} resources, {:.1} KB of YAML",
+        bytes.len() as f64 / 1e3,
+        rendered.resources.len(),
+        rendered.yaml().len() as f64 / 1e3
+    );
+
+    let call = print_calls(&shop, &programs, rounds(300));
+    print_programs(root, &shop, &rendered, call, rounds(15));
+    print_growth(
+        &shop,
+        &programs,
+        if measured {
+            &[100, 1_000, 10_000]
+        } else {
+            &[10]
+        },
+    );
+}
+
+/// Measures the call, with and without what earlier calls compiled; returns the time of the former.
+fn print_calls(shop: &Shop, programs: &Programs, rounds: usize) -> f64 {
+    let definitions = shop.definitions(COMPONENT);
+    let first = median(rounds.div_ceil(10), || {
+        black_box(shop.render(&definitions, ENVIRONMENT, &Programs::new()));
+    });
+    let again = median(rounds, || {
+        black_box(shop.render(&definitions, ENVIRONMENT, programs));
+    });
+    let text = median(rounds, || {
+        black_box(shop.render(&definitions, ENVIRONMENT, programs).yaml());
+    });
+    for (what, seconds) in [
+        ("first, expressions compiled", first),
+        ("again", again),
+        ("again, and written as YAML", text),
+    ] {
+        println!("render one component, {what} = {}", ms(seconds));
+    }
+    println!(
+        "goal: again under {GOAL_MS} ms: {}",
+        met(again * 1e3 < GOAL_MS)
+    );
+    again
+}
+
+/// Measures the programs as they are used: started, once for a component.
+fn print_programs(root: &Path, shop: &Shop, ours: &Rendered, call: f64, rounds: usize) {
+    let chart = root.join("benches/assets/chart");
+    let mut programs: Vec<(&str, Result<PathBuf, String>, Vec<String>)> = Vec::new();
+    programs.push((
+        "bowline render -f",
+        Ok(env!("CARGO_BIN_EXE_bowline").into()),
+        vec![
+            "render".into(),
+            "-f".into(),
+            shop.folder.display().to_string(),
+            COMPONENT.into(),
+            "--environment".into(),
+            ENVIRONMENT.into(),
+        ],
+    ));
+    programs.push((
+        "helm template",
+        helm::find(),
+        vec![
+            "template".into(),
+            COMPONENT.into(),
+            chart.display().to_string(),
+            format!("--values={}", chart.join("checkout-service.yaml").display()),
+            format!("--values={}", chart.join("production-eu.yaml").display()),
+            format!("--namespace={NAMESPACE}"),
+        ],
+    ));
+    programs.push((
+        "kubectl kustomize",
+        binaries::Binaries::find().map(|found| found.kubectl),
+        vec![
+            "kustomize".into(),
+            root.join("benches/assets/kustomize/production-eu")
+                .display()
+                .to_string(),
+        ],
+    ));
+    let ours: Manifests = ours
+        .resources
+        .iter()
+        .map(|resource| keyed(Value::Object(resource.object.clone())))
+        .collect();
+    let mut own = None;
+    for (name, program, arguments) in programs {
+        let run = || {
+            let program = program.clone()?;
+            let output = Command::new(program)
+                .args(&arguments)
+                .output()
+                .map_err(|error| error.to_string())?;
+            match output.status.success() {
+                true => Ok(output.stdout),
+                false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+            }
+        };
+        let theirs = match run() {
+            Ok(text) => manifests(name, &String::from_utf8(text).unwrap()),
+            Err(error) => {
+                println!("{name}: left out: {}", error.trim_end());
+                continue;
+            }
+        };
+        if let Some(difference) = difference(&ours, &theirs) {
+            panic!("{name} does not render what the call renders: {difference}");
+        }
+        let seconds = median(rounds, || {
+            black_box(run().unwrap());
+        });
+        println!(
+            "{name}, the same {} resources = {}",
+            theirs.len(),
+            ms(seconds)
+        );
+        match own {
+            None if name.starts_with("bowline") => own = Some(seconds),
+            _ => {
+                let times = seconds / call;
+                println!("ratio {name} / the call = {times:.0}");
+                println!(
+                    "goal: at least {GOAL_TIMES} times faster: {}",
+                    met(times >= GOAL_TIMES)
+                );
+                if let Some(own) = own {
+                    println!("ratio {name} / bowline render -f = {:.1}", seconds / own);
+                }
+            }
+        }
+    }
+}
+
+/// Renders more and more components, each with parameters of its own.
+fn print_growth(shop: &Shop, programs: &Programs, counts: &[usize]) {
+    let mut definitions = shop.definitions(COMPONENT);
+    let mut least = None;
+    for &count in counts {
+        let mut seconds = 0.0;
+        for number in 0..count {
+            vary(&mut definitions, number);
+            let begun = Instant::now();
+            black_box(shop.render(&definitions, ENVIRONMENT, programs));
+            seconds += begun.elapsed().as_secs_f64();
+        }
+        let each = seconds / count as f64;
+        let least = *least.get_or_insert(each);
+        println!(
+            "render {count} components = {seconds:.3} s, {} each, ratio to the fewest = {:.2}",
+            ms(each),
+            each / least
+        );
+    }
+}
+
+fn vary(definitions: &mut bowline::api::Definitions, number: usize) {
+    let name = format!("component-{number}");
+    let parameters = &mut definitions.component.spec.parameters;
+    let settings = parameters
+        .get_mut("settings")
+        .and_then(Value::as_object_mut);
+    settings
+        .unwrap()
+        .insert("NUMBER".into(), name.as_str().into());
+    parameters.insert(
+        "args".into(),
+        vec!["serve".to_owned(), format!("--seed={number}")].into(),
+    );
+    definitions.component.metadata.name = Some(name);
+}
+
+type Manifests = BTreeMap<[String; 3], Value>;
+
+fn manifests(origin: &str, text: &str) -> Manifests {
+    let documents = yaml::documents(origin, text).unwrap();
+    let values = documents.into_iter().map(|document| document.value);
+    values.filter(|value| !value.is_null()).map(keyed).collect()
+}
+
+fn keyed(object: Value) -> ([String; 3], Value) {
+    let key = ["/kind", "/metadata/namespace", "/metadata/name"].map(|at| {
+        object
+            .pointer(at)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    });
+    (key, object)
+}
+
+/// Finds the first place at which two sets of manifests differ.
+fn difference(ours: &Manifests, theirs: &Manifests) -> Option<String> {
+    let keys = ours.keys().chain(theirs.keys());
+    keys.into_iter().find_map(|key| {
+        let name = key.join(" ");
+        match (ours.get(key), theirs.get(key)) {
+            (Some(ours), Some(theirs)) => differs(ours, theirs, &name),
+            (Some(_), None) => Some(format!("{name} is missing")),
+            _ => Some(format!("{name} is too much")),
+        }
+    })
+}
+
+fn differs(ours: &Value, theirs: &Value, at: &str) -> Option<String> {
+    match (ours, theirs) {
+        (Value::Object(a), Value::Object(b)) => a.keys().chain(b.keys()).find_map(|key| {
+            let null = &Value::Null;
+            let at = format!("{at}/{key}");
+            differs(a.get(key).unwrap_or(null), b.get(key).unwrap_or(null), &at)
+        }),
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => a
+            .iter()
+            .zip(b)
+            .enumerate()
+            .find_map(|(number, (a, b))| differs(a, b, &format!("{at}/{number}"))),
+        _ if ours == theirs => None,
+        _ => Some(format!("{at} is {theirs}, not {ours}")),
+    }
+}
+
+fn median(rounds: usize, mut run: impl FnMut()) -> f64 {
+    let mut times: Vec<f64> = (0..rounds)
+        .map(|_| {
+            let begun = Instant::now();
+            run();
+            begun.elapsed().as_secs_f64()
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+fn ms(seconds: f64) -> String {
+    format!("{:.3} ms", seconds * 1e3)
+}
+
+fn met(is: bool) -> &'static str {
+    if is { "met" } else { "MISSED" }
+}

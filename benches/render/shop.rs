@@ -1,0 +1,113 @@
+//! The worked example, read from its files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bowline::api::settings::EnvSettingsSpec;
+use bowline::api::{
+    Addon, AddonDefinition, Component, ComponentTypeDefinition, Definitions, EnvSettings,
+    Environment, Workload,
+};
+use bowline::render::{self, Inputs, Programs, Rendered};
+use bowline::yaml;
+use kube::ResourceExt;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+pub struct Shop {
+    pub folder: PathBuf,
+    objects: Vec<Value>,
+    environments: Vec<Environment>,
+    settings: Vec<EnvSettingsSpec>,
+}
+
+impl Shop {
+    pub fn read(folder: &Path) -> Self {
+        let mut objects = Vec::new();
+        read(folder, &mut objects);
+        let mut shop = Self {
+            folder: folder.to_owned(),
+            objects,
+            environments: Vec::new(),
+            settings: Vec::new(),
+        };
+        shop.environments = shop.all("Environment");
+        let settings: Vec<EnvSettings> = shop.all("EnvSettings");
+        shop.settings = settings.into_iter().map(|settings| settings.spec).collect();
+        shop
+    }
+
+    /// Returns what a component is made of, resolved.
+    pub fn definitions(&self, component: &str) -> Definitions {
+        let component: Component = self.named("Component", component);
+        let (_, type_name) = component.spec.type_parts().unwrap();
+        let addons = component
+            .spec
+            .addons
+            .iter()
+            .map(|instance| AddonDefinition {
+                name: instance.name.clone(),
+                instance_id: instance.instance_id.clone(),
+                addon: self.named::<Addon>("Addon", &instance.name),
+            });
+        Definitions {
+            component_type_definition: self
+                .named::<ComponentTypeDefinition>("ComponentTypeDefinition", type_name),
+            addons: addons.collect(),
+            workload: self.named::<Workload>("Workload", &component.name_any()),
+            component,
+        }
+    }
+
+    /// Renders with the settings that the example has for its components in the environment.
+    pub fn render(
+        &self,
+        definitions: &Definitions,
+        environment: &str,
+        programs: &Programs,
+    ) -> Rendered {
+        let is_here = |found: &&Environment| found.name_any() == environment;
+        // A component that was renamed for a measurement keeps the settings of the one that it was.
+        let owner = definitions.workload.name_any();
+        let settings = self.settings.iter().find(|settings| {
+            settings.owner.component_name == owner && settings.environment == environment
+        });
+        let inputs = Inputs {
+            definitions,
+            settings,
+            environment: self.environments.iter().find(is_here).unwrap(),
+            namespace: "default",
+        };
+        render::render(&inputs, programs).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn named<K: DeserializeOwned + ResourceExt>(&self, kind: &str, name: &str) -> K {
+        let found = self.all::<K>(kind).into_iter();
+        let mut found = found.filter(|object| object.name_any() == name);
+        found
+            .next()
+            .unwrap_or_else(|| panic!("the example has no {kind} {name}"))
+    }
+
+    fn all<K: DeserializeOwned>(&self, kind: &str) -> Vec<K> {
+        let of_kind = |object: &&Value| object.get("kind").and_then(Value::as_str) == Some(kind);
+        let found = self.objects.iter().filter(of_kind);
+        found
+            .map(|object| serde_json::from_value(object.clone()).unwrap())
+            .collect()
+    }
+}
+
+fn read(folder: &Path, objects: &mut Vec<Value>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            read(&path, objects);
+        } else if path.extension().is_some_and(|end| end == "yaml") {
+            let text = fs::read_to_string(&path).unwrap();
+            let documents = yaml::documents(&path.display().to_string(), &text);
+            let documents = documents.unwrap_or_else(|error| panic!("{error}"));
+            objects.extend(documents.into_iter().map(|document| document.value));
+        }
+    }
+}
