@@ -185,12 +185,17 @@ impl Reader {
     }
 
     fn vocabulary(&mut self, keywords: &Object, source: &Source<'_>) {
-        let known = [&NUMERIC[..], &TEXTUAL, &LISTS, &MAPS, &GENERAL].concat();
+        let known = || {
+            [&NUMERIC[..], &TEXTUAL, &LISTS, &MAPS, &GENERAL]
+                .into_iter()
+                .flatten()
+                .copied()
+        };
         for keyword in keywords.keys() {
             if keyword == "$ref" {
                 self.keyword_problem(source, keyword, "is not followed; write the schema out");
-            } else if !keyword.starts_with("x-") && !known.contains(&keyword.as_str()) {
-                let hint = did_you_mean(keyword, known.iter().copied());
+            } else if !keyword.starts_with("x-") && !known().any(|known| known == keyword) {
+                let hint = did_you_mean(keyword, known());
                 self.keyword_problem(
                     source,
                     keyword,
