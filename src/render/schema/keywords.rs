@@ -161,22 +161,20 @@ impl Reader {
 
     fn pattern(&mut self, source: &str) -> Result<Regex, String> {
         for size in PATTERN_SIZES {
+            // Failures are paid for too: they take as long.
+            self.pattern_bytes += size;
+            if self.pattern_bytes > MAX_PATTERNS {
+                return Err(
+                    "is one too many: the patterns of the schema are too large together".to_owned(),
+                );
+            }
             match RegexBuilder::new(source)
                 .size_limit(size)
                 .dfa_size_limit(1 << 20)
                 .nest_limit(50)
                 .build()
             {
-                Ok(regex) => {
-                    self.pattern_bytes += size;
-                    if self.pattern_bytes > MAX_PATTERNS {
-                        return Err(
-                            "is one too many: the patterns of the schema are too large together"
-                                .to_owned(),
-                        );
-                    }
-                    return Ok(regex);
-                }
+                Ok(regex) => return Ok(regex),
                 Err(regex::Error::CompiledTooBig(_)) => {}
                 Err(error) => {
                     let error = error.to_string();
