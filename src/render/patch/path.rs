@@ -182,6 +182,15 @@ impl Condition {
     }
 }
 
+/// Reads a number as JSON writes it; a fraction exactly, which serde_json does not promise.
+fn number(word: &str) -> Option<Number> {
+    let number: Number = serde_json::from_str(word).ok()?;
+    if number.is_f64() {
+        return Number::from_f64(word.parse().ok()?);
+    }
+    Some(number)
+}
+
 fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '-'
 }
@@ -380,7 +389,7 @@ impl<'a> Scan<'a> {
         let literal = match word {
             "true" => Some(Literal::Flag(true)),
             "false" => Some(Literal::Flag(false)),
-            word => serde_json::from_str(word).ok().map(Literal::Number),
+            word => number(word).map(Literal::Number),
         };
         literal.ok_or_else(|| {
             self.at = start;

@@ -12,6 +12,8 @@ use super::{MAX_FILLED, MAX_PROBLEMS, MAX_STEPS, Problem};
 use crate::api::Object;
 use crate::text;
 
+const TOO_MANY: &str = "there are too many values to check";
+
 /// One pass over parameters, and what was found.
 #[derive(Default)]
 pub(super) struct Fit {
@@ -168,12 +170,17 @@ impl Fit {
                 }
                 None
             }
-            Rule::AnyOf(nodes) => (!nodes.iter().any(|node| self.holds(node, value))).then(|| {
-                let shown = Shown(value);
-                format!("{shown} fits none of the {} schemas of anyOf", nodes.len())
-            }),
+            Rule::AnyOf(nodes) => {
+                (!nodes.iter().any(|node| self.holds(node, value, place))).then(|| {
+                    let shown = Shown(value);
+                    format!("{shown} fits none of the {} schemas of anyOf", nodes.len())
+                })
+            }
             Rule::OneOf(nodes) => {
-                let fitting = nodes.iter().filter(|node| self.holds(node, value)).count();
+                let fitting = nodes
+                    .iter()
+                    .filter(|node| self.holds(node, value, place))
+                    .count();
                 (fitting != 1).then(|| {
                     let shown = Shown(value);
                     let all = nodes.len();
@@ -183,7 +190,7 @@ impl Fit {
                 })
             }
             Rule::Not(node) => self
-                .holds(node, value)
+                .holds(node, value, place)
                 .then(|| format!("{} fits the schema of not, which it must not", Shown(value))),
             Rule::UniqueItems => {
                 if let Some((at, item)) = value.as_array().and_then(|items| twice(items)) {
@@ -201,7 +208,7 @@ impl Fit {
     }
 
     /// Tells whether a value fits an alternative, without saying why not.
-    fn holds(&mut self, node: &Node, value: &Value) -> bool {
+    fn holds(&mut self, node: &Node, value: &Value, place: &Place<'_>) -> bool {
         let mut trial = Fit {
             quiet: true,
             steps: self.steps,
@@ -210,6 +217,9 @@ impl Fit {
         };
         trial.check(node, value, &Place::Whole);
         self.steps = trial.steps;
+        if trial.exhausted {
+            self.exhaust(place, TOO_MANY);
+        }
         !trial.failed
     }
 
@@ -227,7 +237,7 @@ impl Fit {
     fn step(&mut self, steps: usize, place: &Place<'_>) -> bool {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > MAX_STEPS {
-            self.exhaust(place, "there are too many values to check");
+            self.exhaust(place, TOO_MANY);
         }
         !self.exhausted
     }

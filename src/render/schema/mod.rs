@@ -33,8 +33,10 @@
 
 mod fit;
 mod format;
+mod keywords;
 mod node;
 mod openapi;
+mod scan;
 mod shorthand;
 #[cfg(test)]
 mod tests;
