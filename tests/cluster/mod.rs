@@ -6,6 +6,7 @@
 #![allow(dead_code)] // every test program uses another part of it
 
 pub mod binaries;
+mod install;
 mod server;
 
 use std::{
@@ -22,6 +23,9 @@ use kube::config::AuthInfo;
 use ring::signature::KeyPair;
 use server::Server;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+#[allow(unused_imports)] // as above
+pub use install::{install_bowline, install_one};
 
 /// The user that may do everything.
 pub const ADMIN: &str = "admin";

@@ -55,7 +55,7 @@ impl Place {
         let mut cluster = Cluster::start(Options::default()).await?;
         let client = cluster.client();
         widget::install(&client).await;
-        widget::install_bowline(&client).await;
+        crate::cluster::install_bowline(&client).await;
         cluster.start_controllers();
         Some(Arc::new(Self {
             client,

@@ -1,16 +1,10 @@
 //! The custom kinds that cases use: a namespaced Widget with everything that a schema can say,
 //! and a cluster-wide Gadget without subresources.
 
-use std::time::Duration;
-
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{
-    Api, Client,
-    api::{ApiResource, DynamicObject, PostParams},
-    core::GroupVersionKind,
-    runtime::wait::{await_condition, conditions},
-};
+use kube::Client;
 use serde_json::{Value, json};
+
+use crate::cluster::install_one;
 
 pub const GROUP: &str = "conformance.bowline.dev";
 pub const API_VERSION: &str = "conformance.bowline.dev/v1";
@@ -35,45 +29,6 @@ pub async fn install(client: &Client) {
     for definition in [widgets(), gadgets()] {
         install_one(client, definition).await;
     }
-}
-
-/// Installs bowline's own kinds and policies, which an embedded store has from the start.
-pub async fn install_bowline(client: &Client) {
-    for definition in bowline::api::crds() {
-        let definition = serde_json::to_value(definition).expect("a definition is JSON");
-        install_one(client, definition).await;
-    }
-    for document in bowline::api::policies().split("\n---\n") {
-        // What stands before the first document is a comment.
-        if !document.contains("\nkind:") {
-            continue;
-        }
-        let policy: DynamicObject = serde_yaml::from_str(document)
-            .unwrap_or_else(|error| panic!("a policy cannot be read: {error}\n{document}"));
-        let types = policy.types.clone().expect("a policy has a kind");
-        let kind = GroupVersionKind::try_from(&types).expect("a policy has a version");
-        let resource = ApiResource::from_gvk(&kind);
-        Api::<DynamicObject>::all_with(client.clone(), &resource)
-            .create(&PostParams::default(), &policy)
-            .await
-            .unwrap_or_else(|error| panic!("cannot install a policy: {error}\n{document}"));
-    }
-}
-
-/// Installs one kind and waits until it is served.
-pub async fn install_one(client: &Client, definition: Value) {
-    let definition: CustomResourceDefinition =
-        serde_json::from_value(definition).expect("a definition that is well formed");
-    let name = definition.metadata.name.clone().unwrap_or_default();
-    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
-    api.create(&PostParams::default(), &definition)
-        .await
-        .unwrap_or_else(|error| panic!("cannot install {name}: {error}"));
-    let established = await_condition(api, &name, conditions::is_crd_established());
-    tokio::time::timeout(Duration::from_secs(30), established)
-        .await
-        .unwrap_or_else(|_| panic!("{name} is not established"))
-        .unwrap_or_else(|error| panic!("cannot wait for {name}: {error}"));
 }
 
 fn widgets() -> Value {

@@ -6,7 +6,7 @@ mod file;
 mod hostile;
 mod http;
 mod lies;
-mod repository;
+pub mod repository;
 mod server;
 mod ssh;
 mod tls;

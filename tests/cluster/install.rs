@@ -1,0 +1,50 @@
+//! Puts bowline's kinds and rules on a real cluster.
+
+use std::time::Duration;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, GroupVersionKind, PostParams},
+    runtime::wait::{await_condition, conditions},
+};
+use serde_json::Value;
+
+/// Installs bowline's own kinds and policies, which an embedded store has from the start.
+pub async fn install_bowline(client: &Client) {
+    for definition in bowline::api::crds() {
+        let definition = serde_json::to_value(definition).expect("a definition is JSON");
+        install_one(client, definition).await;
+    }
+    for document in bowline::api::policies().split("\n---\n") {
+        // What stands before the first document is a comment.
+        if !document.contains("\nkind:") {
+            continue;
+        }
+        let policy: DynamicObject = serde_yaml::from_str(document)
+            .unwrap_or_else(|error| panic!("a policy cannot be read: {error}\n{document}"));
+        let types = policy.types.clone().expect("a policy has a kind");
+        let kind = GroupVersionKind::try_from(&types).expect("a policy has a version");
+        let resource = ApiResource::from_gvk(&kind);
+        Api::<DynamicObject>::all_with(client.clone(), &resource)
+            .create(&PostParams::default(), &policy)
+            .await
+            .unwrap_or_else(|error| panic!("cannot install a policy: {error}\n{document}"));
+    }
+}
+
+/// Installs one kind and waits until it is served.
+pub async fn install_one(client: &Client, definition: Value) {
+    let definition: CustomResourceDefinition =
+        serde_json::from_value(definition).expect("a definition that is well formed");
+    let name = definition.metadata.name.clone().unwrap_or_default();
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    api.create(&PostParams::default(), &definition)
+        .await
+        .unwrap_or_else(|error| panic!("cannot install {name}: {error}"));
+    let established = await_condition(api, &name, conditions::is_crd_established());
+    tokio::time::timeout(Duration::from_secs(30), established)
+        .await
+        .unwrap_or_else(|_| panic!("{name} is not established"))
+        .unwrap_or_else(|error| panic!("cannot wait for {name}: {error}"));
+}

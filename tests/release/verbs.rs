@@ -1,0 +1,282 @@
+//! `bowline render` and `bowline release`, run as a user runs them, on the embedded target and on a real
+//! cluster.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::cluster::{Cluster, Options};
+use crate::example::directory;
+use crate::git::repository::git;
+
+/// A user of bowline: a home, and the flags that choose a target.
+struct User<'a> {
+    home: &'a Path,
+    target: Vec<String>,
+}
+
+impl User<'_> {
+    fn run(&self, line: &str) -> (i32, String, String) {
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = Command::new(env!("CARGO_BIN_EXE_bowline"))
+            .args(line.split_whitespace())
+            .args(&self.target)
+            .current_dir(self.home)
+            .env_clear()
+            .env("HOME", self.home)
+            .env("USER", "ana")
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (status.code().unwrap_or(-1), text(stdout), text(stderr))
+    }
+
+    /// Runs a line that has to end well.
+    fn done(&self, line: &str) -> (String, String) {
+        let (code, out, err) = self.run(line);
+        assert_eq!(code, 0, "{line}: {err}");
+        (out, err)
+    }
+
+    fn ends(&self, line: &str, code: i32, why: &str) {
+        let (found, _, err) = self.run(line);
+        assert_eq!(found, code, "{line}: {err}");
+        assert!(err.contains(why), "{line}: {err} has no {why:?}");
+    }
+}
+
+/// Creates every object of the example through the API.
+async fn fill(client: &kube::Client) {
+    use kube::api::{Api, DynamicObject, PostParams};
+    use kube::core::{ApiResource, GroupVersionKind};
+    let mut open = vec![directory()];
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(
+                fs::read_dir(&path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
+            continue;
+        }
+        if path.extension().is_none_or(|extension| extension != "yaml") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        for document in bowline::yaml::documents("example", &text).unwrap() {
+            let object: DynamicObject = serde_json::from_value(document.value).unwrap();
+            let types = object.types.clone().unwrap();
+            let kind = GroupVersionKind::try_from(&types).unwrap();
+            let plural = match kind.kind.as_str() {
+                "EnvSettings" => "envsettings".to_owned(),
+                kind => format!("{}s", kind.to_lowercase()),
+            };
+            let resource = ApiResource::from_gvk_with_plural(&kind, &plural);
+            let api: Api<DynamicObject> = Api::default_namespaced_with(client.clone(), &resource);
+            api.create(&PostParams::default(), &object).await.unwrap();
+        }
+    }
+}
+
+/// What a person does, from definitions to manifests.
+fn story(user: &User<'_>) {
+    // From files and from the target come the same manifests.
+    let (from_files, _) = user.done(&format!(
+        "render -f {} checkout-service -e staging",
+        directory().display()
+    ));
+    let (now, said) = user.done("render checkout-service -e staging");
+    assert!(
+        said.contains("staging has no pin of checkout-service"),
+        "{said}"
+    );
+    assert_eq!(now, from_files);
+
+    // A dry run changes nothing; creating twice makes one.
+    user.ends(
+        "release create checkout-service --version v1 --dry-run",
+        3,
+        "would be made",
+    );
+    user.ends("release show checkout-service-v1", 1, "not found");
+    let (name, said) = user.done("release create checkout-service --version v1");
+    assert_eq!(name, "release.openchoreo.dev/checkout-service-v1\n");
+    assert!(said.contains("% saved"), "{said}");
+    let (_, said) = user.done("release create checkout-service --version v1");
+    assert!(said.contains("is there already"), "{said}");
+    let (by_content, _) = user.done("release create checkout-service");
+    assert!(
+        by_content.starts_with("release.openchoreo.dev/checkout-service-"),
+        "{by_content}"
+    );
+    assert_eq!(user.done("release create checkout-service").0, by_content);
+    user.done("release create cart --version v7 -o yaml");
+
+    // Shown plain, listed with sizes.
+    let (shown, said) = user.done("release show checkout-service-v1 -o json");
+    assert!(said.contains("% saved"), "{said}");
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(
+        shown.pointer("/spec/componentTypeDefinition/content/kind"),
+        Some(&Value::from("ComponentTypeDefinition"))
+    );
+    let (listed, said) = user.done("release list");
+    assert!(said.starts_with("3 releases, "), "{said}");
+    let rows: Vec<Vec<&str>> = listed
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(rows[0][..4], ["NAME", "COMPONENT", "VERSION", "SIZE"]);
+    assert_eq!(rows[1][..3], ["cart-v7", "cart", "v7"]);
+    assert_eq!(rows.len(), 4);
+    let (listed, _) = user.done("release list cart -o name");
+    assert_eq!(listed, "release.openchoreo.dev/cart-v7\n");
+    let (wide, _) = user.done("releases list checkout-service -o wide");
+    assert!(wide.contains("IMAGES") && wide.contains("HASH"), "{wide}");
+    let (list, _) = user.done("release list -o json");
+    let list: Value = serde_json::from_str(&list).unwrap();
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(3));
+
+    // A release renders as the definitions did, before and after they change.
+    let (of_release, _) =
+        user.done("render checkout-service -e staging --release checkout-service-v1");
+    assert_eq!(of_release, from_files);
+
+    // What is not there is named.
+    user.ends(
+        "render nobody -e staging",
+        1,
+        "there is no Component nobody in namespace default",
+    );
+    user.ends("render cart -e moon", 1, "there is no Environment moon");
+    user.ends("render cart -e staging --release none", 1, "none");
+    user.ends(
+        "render cart -e staging --release checkout-service-v1",
+        1,
+        "is of component checkout-service",
+    );
+    user.ends("release create nobody", 1, "there is no Component nobody");
+    user.ends("render cart", 2, "--environment");
+    user.ends("release create cart --git --embed", 2, "--embed");
+    user.ends("render -f missing", 1, "missing: ");
+}
+
+/// A release by git reference of a work tree that is clean and pushed.
+fn git_story(user: &User<'_>) {
+    let remote = user.home.join("platform.git");
+    fs::create_dir_all(&remote).unwrap();
+    git(&remote, &["init", "-q", "--bare", "-b", "main"], b"");
+    let tree = user.home.join("platform");
+    fs::create_dir_all(&tree).unwrap();
+    let copied = Command::new("cp")
+        .arg("-r")
+        .arg(directory().join("."))
+        .arg(&tree)
+        .status()
+        .unwrap();
+    assert!(copied.success());
+    let remote = format!("file://{}", remote.display());
+    for line in [
+        &["init", "-q", "-b", "main"][..],
+        &["add", "."],
+        &["commit", "-q", "-m", "all"],
+        &["remote", "add", "origin", &remote],
+    ] {
+        git(&tree, line, b"");
+    }
+    let create = "release create checkout-service --version v2 --git -f platform";
+    user.ends(create, 5, "git push");
+    git(&tree, &["push", "-q", "-u", "origin", "main"], b"");
+    user.done(create);
+    let (shown, _) = user.done("release show checkout-service-v2");
+    assert!(shown.contains("gitRef:"), "{shown}");
+    assert!(!shown.contains("content:"), "{shown}");
+    let render = "render checkout-service -e staging --release checkout-service-v2";
+    user.ends(render, 1, "file");
+    let (by_git, _) = user.done(&format!("{render} --allow-file-repositories"));
+    let (embedded, _) =
+        user.done("render checkout-service -e staging --release checkout-service-v1");
+    assert_eq!(by_git, embedded);
+    // From the cache, with the repository gone.
+    fs::rename(user.home.join("platform.git"), user.home.join("gone.git")).unwrap();
+    let (again, _) = user.done(&format!("{render} --allow-file-repositories"));
+    assert_eq!(again, by_git);
+    let (resolved, _) =
+        user.done("release show checkout-service-v2 --resolve --allow-file-repositories");
+    assert!(
+        resolved.contains("kind: ComponentTypeDefinition"),
+        "{resolved}"
+    );
+
+    // Other content under the same version is refused; a changed file is not clean.
+    let file = tree.join("components/checkout-service.yaml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(
+        &file,
+        text.replace("checkout-service", "checkout-service") + "# changed\n",
+    )
+    .unwrap();
+    user.ends(create, 5, "not clean");
+    let workload = tree.join("workloads/checkout-service.yaml");
+    let text = fs::read_to_string(&workload).unwrap();
+    fs::write(
+        &workload,
+        text.replacen("image: ", "image: other.example.com/", 1),
+    )
+    .unwrap();
+    user.ends(
+        "release create checkout-service --version v1 -f platform",
+        5,
+        "is there already, with other content",
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_the_embedded_target() {
+    let home = tempfile::tempdir().unwrap();
+    let store = home.path().join("store.db");
+    let embedded = bowline::embedded::Embedded::open(&store, "ana")
+        .await
+        .unwrap();
+    fill(&embedded.client("default")).await;
+    drop(embedded);
+    let home = home.path().to_owned();
+    tokio::task::spawn_blocking(move || {
+        let user = User {
+            target: vec![format!("--embedded={}", store.display())],
+            home: &home,
+        };
+        story(&user);
+        git_story(&user);
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_real_cluster() {
+    let Some(cluster) = Cluster::start(Options::default()).await else {
+        println!("skipped: there are no programs for a cluster");
+        return;
+    };
+    let client = cluster.client();
+    crate::cluster::install_bowline(&client).await;
+    fill(&client).await;
+    let kubeconfig = cluster.kubeconfig();
+    tokio::task::spawn_blocking(move || {
+        let home = tempfile::tempdir().unwrap();
+        story(&User {
+            target: vec![format!("--kubeconfig={}", kubeconfig.display())],
+            home: home.path(),
+        });
+    })
+    .await
+    .unwrap();
+}
