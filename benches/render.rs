@@ -3,7 +3,7 @@
 //! shown to give the same manifests before any clock runs; numbers of two runs or two machines do not
 //! compare.
 //!
-//! helm and kustomize are programs that are started, so bowline is measured as one too, beside the call
+//! helm and kustomize are library that are started, so bowline is measured as one too, beside the call
 //! that its controllers make. Without a program its part is left out.
 
 // A benchmark that cannot run has nothing better to do than to stop.
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use bowline::render::{Programs, Rendered};
+use bowline::render::{Library, Rendered};
 use bowline::yaml;
 use render::helm;
 use render::shop::Shop;
@@ -44,8 +44,8 @@ fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let shop = Shop::read(&root.join("deploy/examples"));
 
-    let programs = Programs::new();
-    let rendered = shop.render(&shop.definitions(COMPONENT), ENVIRONMENT, &programs);
+    let library = Library::new();
+    let rendered = shop.render(&shop.definitions(COMPONENT), ENVIRONMENT, &library);
     let bytes = serde_json::to_vec(&shop.definitions(COMPONENT)).unwrap();
     println!(
         "{COMPONENT} in {ENVIRONMENT}: {:.1} KB of definitions become {} resources, {:.1} KB of YAML",
@@ -54,11 +54,11 @@ fn main() {
         rendered.yaml().len() as f64 / 1e3
     );
 
-    let call = print_calls(&shop, &programs, rounds(300));
-    print_programs(root, &shop, &rendered, call, rounds(15));
+    let call = print_calls(&shop, &library, rounds(300));
+    print_library(root, &shop, &rendered, call, rounds(15));
     print_growth(
         &shop,
-        &programs,
+        &library,
         if measured {
             &[100, 1_000, 10_000]
         } else {
@@ -68,16 +68,16 @@ fn main() {
 }
 
 /// Measures the call, with and without what earlier calls compiled; returns the time of the former.
-fn print_calls(shop: &Shop, programs: &Programs, rounds: usize) -> f64 {
+fn print_calls(shop: &Shop, library: &Library, rounds: usize) -> f64 {
     let definitions = shop.definitions(COMPONENT);
     let first = median(rounds.div_ceil(10), || {
-        black_box(shop.render(&definitions, ENVIRONMENT, &Programs::new()));
+        black_box(shop.render(&definitions, ENVIRONMENT, &Library::new()));
     });
     let again = median(rounds, || {
-        black_box(shop.render(&definitions, ENVIRONMENT, programs));
+        black_box(shop.render(&definitions, ENVIRONMENT, library));
     });
     let text = median(rounds, || {
-        black_box(shop.render(&definitions, ENVIRONMENT, programs).yaml());
+        black_box(shop.render(&definitions, ENVIRONMENT, library).yaml());
     });
     for (what, seconds) in [
         ("first, expressions compiled", first),
@@ -93,11 +93,11 @@ fn print_calls(shop: &Shop, programs: &Programs, rounds: usize) -> f64 {
     again
 }
 
-/// Measures the programs as they are used: started, once for a component.
-fn print_programs(root: &Path, shop: &Shop, ours: &Rendered, call: f64, rounds: usize) {
+/// Measures the library as they are used: started, once for a component.
+fn print_library(root: &Path, shop: &Shop, ours: &Rendered, call: f64, rounds: usize) {
     let chart = root.join("benches/assets/chart");
-    let mut programs: Vec<(&str, Result<PathBuf, String>, Vec<String>)> = Vec::new();
-    programs.push((
+    let mut library: Vec<(&str, Result<PathBuf, String>, Vec<String>)> = Vec::new();
+    library.push((
         "bowline render -f",
         Ok(env!("CARGO_BIN_EXE_bowline").into()),
         vec![
@@ -109,7 +109,7 @@ fn print_programs(root: &Path, shop: &Shop, ours: &Rendered, call: f64, rounds: 
             ENVIRONMENT.into(),
         ],
     ));
-    programs.push((
+    library.push((
         "helm template",
         helm::find(),
         vec![
@@ -121,7 +121,7 @@ fn print_programs(root: &Path, shop: &Shop, ours: &Rendered, call: f64, rounds: 
             format!("--namespace={NAMESPACE}"),
         ],
     ));
-    programs.push((
+    library.push((
         "kubectl kustomize",
         binaries::Binaries::find().map(|found| found.kubectl),
         vec![
@@ -137,7 +137,7 @@ fn print_programs(root: &Path, shop: &Shop, ours: &Rendered, call: f64, rounds: 
         .map(|resource| keyed(Value::Object(resource.object.clone())))
         .collect();
     let mut own = None;
-    for (name, program, arguments) in programs {
+    for (name, program, arguments) in library {
         let run = || {
             let program = program.clone()?;
             let output = Command::new(program)
@@ -185,7 +185,7 @@ fn print_programs(root: &Path, shop: &Shop, ours: &Rendered, call: f64, rounds: 
 }
 
 /// Renders more and more components, each with parameters of its own.
-fn print_growth(shop: &Shop, programs: &Programs, counts: &[usize]) {
+fn print_growth(shop: &Shop, library: &Library, counts: &[usize]) {
     let mut definitions = shop.definitions(COMPONENT);
     let mut least = None;
     for &count in counts {
@@ -193,7 +193,7 @@ fn print_growth(shop: &Shop, programs: &Programs, counts: &[usize]) {
         for number in 0..count {
             vary(&mut definitions, number);
             let begun = Instant::now();
-            black_box(shop.render(&definitions, ENVIRONMENT, programs));
+            black_box(shop.render(&definitions, ENVIRONMENT, library));
             seconds += begun.elapsed().as_secs_f64();
         }
         let each = seconds / count as f64;

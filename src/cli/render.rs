@@ -13,7 +13,7 @@ use super::gitflags::GitFlags;
 use super::output;
 use crate::api::{Definitions, Release, ReleasePin, names};
 use crate::engine::catalog::{Catalog, CatalogError};
-use crate::render::{self, Inputs, Programs, Rendered};
+use crate::render::{self, Inputs, Library, Rendered};
 use crate::resolve::git::Git;
 use crate::resolve::{self, Resolved};
 use crate::text;
@@ -58,7 +58,7 @@ pub async fn run(
     say: &mut dyn FnMut(String),
 ) -> Result<String, Error> {
     let git = arguments.git.git(environment)?;
-    let programs = Programs::new();
+    let library = Library::new();
     let Some(path) = &arguments.file else {
         let (Some(component), Some(environment_name)) =
             (&arguments.component, &arguments.environment)
@@ -84,7 +84,7 @@ pub async fn run(
             &definitions,
             component,
             environment_name,
-            &programs,
+            &library,
             say,
         )?;
         return Ok(print(arguments.output, &[(String::new(), rendered)]));
@@ -102,7 +102,7 @@ pub async fn run(
                 &definitions,
                 component,
                 environment,
-                &programs,
+                &library,
                 say,
             )?;
             all.push((format!("# {component} in {environment}\n"), rendered));
@@ -192,7 +192,7 @@ fn one(
     definitions: &Definitions,
     component: &str,
     environment: &str,
-    programs: &Programs,
+    library: &Library,
     say: &mut dyn FnMut(String),
 ) -> Result<Rendered, Error> {
     let own = definitions
@@ -220,7 +220,7 @@ fn one(
             None => problem.to_string(),
         }
     };
-    let rendered = render::render(&inputs, programs).map_err(|error| {
+    let rendered = render::render(&inputs, library).map_err(|error| {
         let problems: Vec<_> = error.0.iter().map(place).collect();
         Error::new(Exit::Failed, problems.join("\n"))
     })?;

@@ -3,7 +3,7 @@
 //! They come from a directory of files or from a cluster; which of the two shows only in where a message
 //! says that an object is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -146,26 +146,60 @@ impl Catalog {
             place: path.display().to_string(),
             ..Self::default()
         };
-        let mut namespaces = BTreeMap::new();
+        let mut namespaces = BTreeSet::new();
         for file in files(path)? {
             let origin = file.display().to_string();
             let text = fs::read_to_string(&file).map_err(|error| unreadable(&file, error))?;
-            for document in yaml::documents(&origin, &text)? {
-                let own = document.value.pointer("/metadata/namespace");
-                let own = own.and_then(Value::as_str).map(str::to_owned);
-                if let (Some(asked), Some(own)) = (namespace, &own)
-                    && asked != own
-                {
-                    continue;
-                }
-                let origin = format!("{origin}:{}", document.line);
-                if catalog.add(document.value, origin)? {
-                    namespaces.extend(own.map(|own| (own, ())));
-                }
+            catalog.add_text(&origin, &text, namespace, &mut namespaces)?;
+        }
+        catalog.choose_namespace(namespace, namespaces)
+    }
+
+    /// Reads texts, each with what messages call it.
+    pub fn from_texts<'t>(
+        texts: impl IntoIterator<Item = (&'t str, &'t str)>,
+    ) -> Result<Self, CatalogError> {
+        let mut catalog = Self {
+            place: "the texts".to_owned(),
+            ..Self::default()
+        };
+        let mut namespaces = BTreeSet::new();
+        for (origin, text) in texts {
+            catalog.add_text(origin, text, None, &mut namespaces)?;
+        }
+        catalog.choose_namespace(None, namespaces)
+    }
+
+    fn add_text(
+        &mut self,
+        origin: &str,
+        text: &str,
+        namespace: Option<&str>,
+        namespaces: &mut BTreeSet<String>,
+    ) -> Result<(), CatalogError> {
+        for document in yaml::documents(origin, text)? {
+            let own = document.value.pointer("/metadata/namespace");
+            let own = own.and_then(Value::as_str).map(str::to_owned);
+            if let (Some(asked), Some(own)) = (namespace, &own)
+                && asked != own
+            {
+                continue;
+            }
+            let origin = format!("{origin}:{}", document.line);
+            if self.add(document.value, origin)? {
+                namespaces.extend(own);
             }
         }
-        let mut found = namespaces.into_keys();
-        catalog.namespace = match (namespace, found.next(), found.next()) {
+        Ok(())
+    }
+
+    fn choose_namespace(
+        mut self,
+        namespace: Option<&str>,
+        namespaces: BTreeSet<String>,
+    ) -> Result<Self, CatalogError> {
+        let mut found = namespaces.into_iter();
+        self.namespace = match (namespace, found.next(), found.next()) {
             (Some(asked), ..) => asked.to_owned(),
             (None, None, _) => "default".to_owned(),
             (None, Some(only), None) => only,
@@ -173,7 +207,7 @@ impl Catalog {
                 return Err(CatalogError::Namespaces(format!("{first} and {second}")));
             }
         };
-        Ok(catalog)
+        Ok(self)
     }
 
     /// Fetches a component and everything that it refers to.

@@ -18,6 +18,7 @@
 mod context;
 mod error;
 mod finish;
+mod library;
 mod make;
 pub mod merge;
 mod parameters;
@@ -36,7 +37,7 @@ use crate::api::{Definitions, Environment, digest};
 use crate::yaml;
 
 pub use error::{Column, Definition, Problem, RenderError};
-pub use template::Programs;
+pub use library::Library;
 
 /// What a component is rendered from.
 #[derive(Clone, Copy)]
@@ -78,9 +79,9 @@ impl Rendered {
 }
 
 /// Renders a component for an environment.
-pub fn render(inputs: &Inputs<'_>, programs: &Programs) -> Result<Rendered, RenderError> {
+pub fn render(inputs: &Inputs<'_>, library: &Library) -> Result<Rendered, RenderError> {
     let mut notes = Notes::default();
-    let blueprint = read::blueprint(inputs, programs, &mut notes);
+    let blueprint = read::blueprint(inputs, library, &mut notes);
     let made = match notes.problems.is_empty() {
         true => make::make(&blueprint, &mut notes),
         false => Vec::new(),

@@ -2,7 +2,8 @@
 
 use kube::ResourceExt;
 
-use super::schema::{self, Schema};
+use super::library::Library;
+use super::schema;
 use super::{Definition, Inputs, Notes, Problem, merge};
 use crate::api::Object;
 
@@ -23,6 +24,7 @@ impl Sources<'_> {
         schema: &Object,
         owner: &Definition,
         inputs: &Inputs<'_>,
+        library: &Library,
         notes: &mut Notes,
     ) -> Object {
         // Laid over nothing, so that a null of the component itself means absent as well.
@@ -35,7 +37,7 @@ impl Sources<'_> {
         if schema.is_empty() {
             return merged;
         }
-        let schema = match Schema::parse(schema) {
+        let schema = match library.schema(schema) {
             Ok(schema) => schema,
             Err(problems) => {
                 let place = |problem: schema::Problem| Problem {

@@ -5,8 +5,9 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::error::Fault;
+use super::library::Library;
 use super::parameters::{self, Sources};
-use super::template::{self, Expression, Programs, Template, Text, Trail};
+use super::template::{self, Expression, Template, Text, Trail};
 use super::{Definition, Inputs, Notes, Problem};
 use crate::api::AddonDefinition;
 use crate::api::component::{
@@ -63,7 +64,7 @@ pub(super) struct Operation<'t> {
 /// Reads all that a component is rendered from.
 pub(super) fn blueprint<'t>(
     inputs: &Inputs<'t>,
-    programs: &Programs,
+    library: &Library,
     notes: &mut Notes,
 ) -> Blueprint<'t> {
     let definitions = inputs.definitions;
@@ -79,17 +80,17 @@ pub(super) fn blueprint<'t>(
         over_path: "overrides".to_owned(),
     };
     let schema = &definition.spec.schema.parameters;
-    let spec = sources.parameters(schema, &type_, inputs, notes);
+    let spec = sources.parameters(schema, &type_, inputs, library, notes);
     let resources = resources(
         &type_,
         "resource",
         &definition.spec.resources,
-        programs,
+        library,
         notes,
     );
     let mut addons = Vec::new();
     for (at, instance) in definitions.component.spec.addons.iter().enumerate() {
-        addons.extend(addon(at, instance, inputs, programs, notes));
+        addons.extend(addon(at, instance, inputs, library, notes));
     }
     warn_of_unused_overrides(inputs, notes);
     Blueprint {
@@ -104,7 +105,7 @@ fn addon<'t>(
     at: usize,
     instance: &'t AddonInstance,
     inputs: &Inputs<'t>,
-    programs: &Programs,
+    library: &Library,
     notes: &mut Notes,
 ) -> Option<Instance<'t>> {
     let own = |addon: &&AddonDefinition| {
@@ -142,12 +143,13 @@ fn addon<'t>(
             &spec.schema.parameters,
             &definition,
             inputs,
+            library,
             notes,
         )),
         instance_id: Value::String(instance.instance_id.clone()),
         prefix: format!("{}-{}-", instance.name, instance.instance_id),
-        creates: resources(&definition, "create", &spec.creates, programs, notes),
-        patches: patches(&definition, &spec.patches, programs, notes),
+        creates: resources(&definition, "create", &spec.creates, library, notes),
+        patches: patches(&definition, &spec.patches, library, notes),
         definition,
     })
 }
@@ -180,7 +182,7 @@ fn resources<'t>(
     owner: &Definition,
     word: &str,
     templates: &'t [ResourceTemplate],
-    programs: &Programs,
+    library: &Library,
     notes: &mut Notes,
 ) -> Vec<Resource<'t>> {
     let mut read = Vec::with_capacity(templates.len());
@@ -188,14 +190,14 @@ fn resources<'t>(
         let mut faults = Vec::new();
         let mut condition = |field, text: &Option<String>| {
             let text = text.as_deref()?;
-            template::read_expression(text, &Trail::root(field), programs, &mut faults)
+            template::read_expression(text, &Trail::root(field), library, &mut faults)
         };
         let include = condition("includeWhen", &template.include_when);
         let each = condition("forEach", &template.for_each);
         let entries = template::read_map(
             &template.template,
             &Trail::root("template"),
-            programs,
+            library,
             &mut faults,
         );
         let resource = Resource {
@@ -222,7 +224,7 @@ fn resources<'t>(
 fn patches<'t>(
     owner: &Definition,
     patches: &'t [AddonPatch],
-    programs: &Programs,
+    library: &Library,
     notes: &mut Notes,
 ) -> Vec<Patch<'t>> {
     let mut read = Vec::with_capacity(patches.len());
@@ -230,12 +232,12 @@ fn patches<'t>(
         let mut faults = Vec::new();
         let filter = patch.target.filter.as_deref().and_then(|filter| {
             let root = Trail::root("target");
-            template::read_expression(filter, &root.field("where"), programs, &mut faults)
+            template::read_expression(filter, &root.field("where"), library, &mut faults)
         });
         let root = Trail::root("operations");
         let mut operations = Vec::with_capacity(patch.operations.len());
         for (at, written) in patch.operations.iter().enumerate() {
-            operations.push(operation(written, &root.item(at), programs, &mut faults));
+            operations.push(operation(written, &root.item(at), library, &mut faults));
         }
         let patch = Patch {
             label: format!("patch {at}"),
@@ -252,13 +254,13 @@ fn patches<'t>(
 fn operation<'t>(
     written: &'t PatchOperation,
     trail: &Trail<'_>,
-    programs: &Programs,
+    library: &Library,
     faults: &mut Vec<Fault>,
 ) -> Operation<'t> {
     let value = written.value.as_ref();
     Operation {
         verb: written.op,
-        path: template::read_text(&written.path, &trail.field("path"), programs, faults),
-        value: value.map(|value| template::read(value, &trail.field("value"), programs, faults)),
+        path: template::read_text(&written.path, &trail.field("path"), library, faults),
+        value: value.map(|value| template::read(value, &trail.field("value"), library, faults)),
     }
 }

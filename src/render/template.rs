@@ -8,59 +8,13 @@
 //! leaves out is found there, not in production.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Map, Value};
 
 use super::error::{Column, Fault};
-use crate::api::names;
-use crate::cel::{self, Bindings, Budget, CelError, Program, TextFunction};
-
-/// What templates have beside the functions of Kubernetes: names that always fit.
-const NAMES: &[(&str, TextFunction)] = &[
-    ("dns", names::label),
-    ("subdomain", names::subdomain),
-    ("labelValue", names::label_value),
-];
-
-/// Expressions that were read before, so that those of a definition are read once for all its components.
-#[derive(Default)]
-pub struct Programs {
-    known: Mutex<Known>,
-}
-
-#[derive(Default)]
-struct Known {
-    programs: HashMap<String, Program>,
-    bytes: usize,
-}
-
-impl Programs {
-    /// A tree costs some hundred times its source; this bounds all of them to some hundred MB.
-    const BYTES: usize = 1 << 20;
-
-    /// Begins with none.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    fn get(&self, source: &str) -> Result<Program, CelError> {
-        let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(program) = lock().programs.get(source) {
-            return Ok(program.clone());
-        }
-        let program = Program::compile_template(source, &cel::Limits::default(), NAMES)?;
-        let mut known = lock();
-        if known.bytes + source.len() > Self::BYTES {
-            *known = Known::default();
-        }
-        known.bytes += source.len();
-        known.programs.insert(source.to_owned(), program.clone());
-        Ok(program)
-    }
-}
+use super::library::Library;
+use crate::cel::{self, Bindings, Budget, CelError, Program};
 
 /// The way from the root of a template to a place in it, as the walk goes.
 #[derive(Clone, Copy)]
@@ -156,18 +110,18 @@ pub(super) struct Expression {
 pub(super) fn read<'t>(
     value: &'t Value,
     trail: &Trail<'_>,
-    programs: &Programs,
+    library: &Library,
     faults: &mut Vec<Fault>,
 ) -> Template<'t> {
     match value {
         Value::String(text) if text.contains("${") => {
-            Template::Text(read_text(text, trail, programs, faults))
+            Template::Text(read_text(text, trail, library, faults))
         }
         Value::Array(items) => {
             let items: Vec<_> = items
                 .iter()
                 .enumerate()
-                .map(|(at, item)| read(item, &trail.item(at), programs, faults))
+                .map(|(at, item)| read(item, &trail.item(at), library, faults))
                 .collect();
             match items.iter().all(Template::is_constant) {
                 true => Template::Constant(value),
@@ -175,7 +129,7 @@ pub(super) fn read<'t>(
             }
         }
         Value::Object(map) => {
-            let entries = read_map(map, trail, programs, faults);
+            let entries = read_map(map, trail, library, faults);
             let constant = |(key, value): &(Text<'_>, Template<'_>)| {
                 matches!(key.0.as_slice(), [] | [Part::Text(Cow::Borrowed(_))])
                     && value.is_constant()
@@ -193,14 +147,14 @@ pub(super) fn read<'t>(
 pub(super) fn read_map<'t>(
     map: &'t Map<String, Value>,
     trail: &Trail<'_>,
-    programs: &Programs,
+    library: &Library,
     faults: &mut Vec<Fault>,
 ) -> Vec<(Text<'t>, Template<'t>)> {
     map.iter()
         .map(|(key, value)| {
             let trail = trail.field(key);
-            let value = read(value, &trail, programs, faults);
-            (read_text(key, &trail, programs, faults), value)
+            let value = read(value, &trail, library, faults);
+            (read_text(key, &trail, library, faults), value)
         })
         .collect()
 }
@@ -209,11 +163,11 @@ pub(super) fn read_map<'t>(
 pub(super) fn read_expression(
     text: &str,
     trail: &Trail<'_>,
-    programs: &Programs,
+    library: &Library,
     faults: &mut Vec<Fault>,
 ) -> Option<Expression> {
     let before = faults.len();
-    let mut parts = read_text(text, trail, programs, faults).0;
+    let mut parts = read_text(text, trail, library, faults).0;
     match (parts.pop(), parts.is_empty()) {
         (Some(Part::Expression(expression)), true) => return Some(expression),
         _ if faults.len() > before => {}
@@ -229,7 +183,7 @@ pub(super) fn read_expression(
 pub(super) fn read_text<'t>(
     text: &'t str,
     trail: &Trail<'_>,
-    programs: &Programs,
+    library: &Library,
     faults: &mut Vec<Fault>,
 ) -> Text<'t> {
     let mut parts = Vec::new();
@@ -252,7 +206,7 @@ pub(super) fn read_text<'t>(
             return Text(parts);
         };
         let source = &text[inside..inside + length];
-        match programs.get(source) {
+        match library.program(source) {
             Ok(program) => parts.push(Part::Expression(Expression { program, column })),
             Err(error) => faults.push(unreadable(text, inside, trail, &error)),
         }

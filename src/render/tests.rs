@@ -65,7 +65,7 @@ fn render_parts(parts: &Value) -> Result<Rendered, String> {
         environment: &environment(),
         namespace: "shop",
     };
-    render(&inputs, &Programs::new()).map_err(|error| error.to_string())
+    render(&inputs, &Library::new()).map_err(|error| error.to_string())
 }
 
 fn parse(text: &str) -> Value {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use bowline::api::{Definitions, EnvSettings, Environment};
 use bowline::engine::catalog::Catalog;
-use bowline::render::{Inputs, Programs, Rendered, render};
+use bowline::render::{Inputs, Library, Rendered, render};
 use serde_json::Value;
 
 pub const ENVIRONMENTS: [&str; 4] = ["development", "staging", "production-eu", "production-us"];
@@ -26,7 +26,7 @@ fn rendered(catalog: &Catalog, component: &str, environment: &str) -> Rendered {
         environment: &catalog.environment(environment).unwrap(),
         namespace: &catalog.namespace,
     };
-    render(&inputs, &Programs::new()).unwrap()
+    render(&inputs, &Library::new()).unwrap()
 }
 
 /// Compares with a file of snapshots/, which people review.
@@ -129,7 +129,7 @@ fn the_order_of_maps_never_shows() {
         .unwrap()
         .unwrap();
     let environment = catalog.environment("production-eu").unwrap();
-    let programs = Programs::new();
+    let library = Library::new();
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
     let mut bytes = BTreeSet::new();
     let mut hashes = BTreeSet::new();
@@ -151,7 +151,7 @@ fn the_order_of_maps_never_shows() {
             environment: &environment,
             namespace: "default",
         };
-        let rendered = render(&inputs, &programs).unwrap();
+        let rendered = render(&inputs, &library).unwrap();
         bytes.insert(rendered.yaml());
         hashes.insert((definitions.content_hash(), rendered.hash()));
     }
