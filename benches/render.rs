@@ -3,7 +3,7 @@
 //! shown to give the same manifests before any clock runs; numbers of two runs or two machines do not
 //! compare.
 //!
-//! helm and kustomize are library that are started, so bowline is measured as one too, beside the call
+//! helm and kustomize are programs that are started, so bowline is measured as one too, beside the call
 //! that its controllers make. Without a program its part is left out.
 
 // A benchmark that cannot run has nothing better to do than to stop.
@@ -55,7 +55,7 @@ fn main() {
     );
 
     let call = print_calls(&shop, &library, rounds(300));
-    print_library(root, &shop, &rendered, call, rounds(15));
+    print_programs(root, &shop, &rendered, call, rounds(15));
     print_growth(
         &shop,
         &library,
@@ -93,11 +93,11 @@ fn print_calls(shop: &Shop, library: &Library, rounds: usize) -> f64 {
     again
 }
 
-/// Measures the library as they are used: started, once for a component.
-fn print_library(root: &Path, shop: &Shop, ours: &Rendered, call: f64, rounds: usize) {
+/// Measures the programs as they are used: started, once for a component.
+fn print_programs(root: &Path, shop: &Shop, ours: &Rendered, call: f64, rounds: usize) {
     let chart = root.join("benches/assets/chart");
-    let mut library: Vec<(&str, Result<PathBuf, String>, Vec<String>)> = Vec::new();
-    library.push((
+    let mut programs: Vec<(&str, Result<PathBuf, String>, Vec<String>)> = Vec::new();
+    programs.push((
         "bowline render -f",
         Ok(env!("CARGO_BIN_EXE_bowline").into()),
         vec![
@@ -109,7 +109,7 @@ fn print_library(root: &Path, shop: &Shop, ours: &Rendered, call: f64, rounds: u
             ENVIRONMENT.into(),
         ],
     ));
-    library.push((
+    programs.push((
         "helm template",
         helm::find(),
         vec![
@@ -121,7 +121,7 @@ fn print_library(root: &Path, shop: &Shop, ours: &Rendered, call: f64, rounds: u
             format!("--namespace={NAMESPACE}"),
         ],
     ));
-    library.push((
+    programs.push((
         "kubectl kustomize",
         binaries::Binaries::find().map(|found| found.kubectl),
         vec![
@@ -137,7 +137,7 @@ fn print_library(root: &Path, shop: &Shop, ours: &Rendered, call: f64, rounds: u
         .map(|resource| keyed(Value::Object(resource.object.clone())))
         .collect();
     let mut own = None;
-    for (name, program, arguments) in library {
+    for (name, program, arguments) in programs {
         let run = || {
             let program = program.clone()?;
             let output = Command::new(program)

@@ -8,7 +8,7 @@ use bowline::api::{
     Addon, AddonDefinition, Component, ComponentTypeDefinition, Definitions, EnvSettings,
     Environment, Workload,
 };
-use bowline::render::{self, Inputs, Programs, Rendered};
+use bowline::render::{self, Inputs, Library, Rendered};
 use bowline::yaml;
 use kube::ResourceExt;
 use serde::de::DeserializeOwned;
@@ -64,7 +64,7 @@ impl Shop {
         &self,
         definitions: &Definitions,
         environment: &str,
-        programs: &Programs,
+        library: &Library,
     ) -> Rendered {
         let is_here = |found: &&Environment| found.name_any() == environment;
         // A component that was renamed for a measurement keeps the settings of the one that it was.
@@ -78,7 +78,7 @@ impl Shop {
             environment: self.environments.iter().find(is_here).unwrap(),
             namespace: "default",
         };
-        render::render(&inputs, programs).unwrap_or_else(|error| panic!("{error}"))
+        render::render(&inputs, library).unwrap_or_else(|error| panic!("{error}"))
     }
 
     fn named<K: DeserializeOwned + ResourceExt>(&self, kind: &str, name: &str) -> K {

@@ -133,7 +133,11 @@ fn the_order_of_maps_never_shows() {
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
     let mut bytes = BTreeSet::new();
     let mut hashes = BTreeSet::new();
-    for _ in 0..1000 {
+    let rounds = match std::env::var_os("BOWLINE_FULL") {
+        Some(_) => 1000,
+        None => 100,
+    };
+    for _ in 0..rounds {
         let mut definitions = Definitions {
             component: again(&definitions.component, &mut numbers),
             component_type_definition: again(&definitions.component_type_definition, &mut numbers),
@@ -156,4 +160,5 @@ fn the_order_of_maps_never_shows() {
         hashes.insert((definitions.content_hash(), rendered.hash()));
     }
     assert_eq!((bytes.len(), hashes.len()), (1, 1));
+    println!("{rounds} renderings in random map order: the same bytes");
 }
