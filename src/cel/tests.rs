@@ -907,3 +907,61 @@ proptest! {
         prop_assert_eq!(run("l.n[1] < r.n[0]", &bindings), Ok(json!(c < b as f64)));
     }
 }
+
+fn shout(text: &str) -> String {
+    text.to_uppercase()
+}
+
+const TEXTS: &[(&str, TextFunction)] = &[("shout", shout)];
+
+fn run_template(source: &str) -> Result<Option<Value>, CelError> {
+    let limits = Limits::default();
+    let object = object();
+    let bindings = Bindings::new().with("object", &object);
+    let mut budget = Budget::new(limits.steps, limits.deadline);
+    Program::compile_template(source, &limits, TEXTS)?.evaluate_template(&bindings, &mut budget)
+}
+
+#[test]
+fn templates_have_more_than_kubernetes() {
+    for (source, expected) in [
+        ("omit()", None),
+        ("object.?missing", None),
+        ("object.spec.?replicas", Some(json!(3))),
+        ("{'a': omit(), 'b': [omit(), 1]}", Some(json!({"b": [1]}))),
+        (
+            "merge({'a': {'b': 1}}, {'a': {'c': 2}})",
+            Some(json!({"a": {"b": 1, "c": 2}})),
+        ),
+        ("shout('a', 7, 'b')", Some(json!("A-7-B"))),
+        ("null", Some(Value::Null)),
+    ] {
+        assert_eq!(run_template(source), Ok(expected), "{source}");
+        let plain = Program::compile(source, &Limits::default());
+        let known = !["omit", "merge", "shout"]
+            .iter()
+            .any(|name| source.contains(name));
+        assert_eq!(plain.is_ok(), known, "{source}");
+    }
+    for source in [
+        "shout()",
+        "shout([1])",
+        "merge(1, 2)",
+        "omit(1)",
+        "object.merge(object)",
+    ] {
+        assert!(run_template(source).is_err(), "{source}");
+    }
+}
+
+#[test]
+fn results_are_bounded_together() {
+    let limits = Limits::default();
+    let program = Program::compile_template("'0123456789'", &limits, &[]).unwrap();
+    let mut budget = Budget::new(limits.steps, limits.deadline).with_output(30);
+    let bindings = Bindings::new();
+    let mut evaluate = || program.evaluate_template(&bindings, &mut budget);
+    assert!(evaluate().is_ok());
+    assert!(evaluate().is_ok());
+    assert_eq!(evaluate().unwrap_err().bound(), Some(Bound::Output));
+}
