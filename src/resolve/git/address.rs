@@ -36,7 +36,12 @@ pub struct Address {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// The smart http protocol.
-    Http(Origin),
+    Http {
+        /// Whom requests go to.
+        origin: Origin,
+        /// The path, without a slash at the beginning.
+        path: String,
+    },
     /// `git-upload-pack` at the other end of ssh.
     Ssh {
         /// The user, unless ssh's own configuration says it.
@@ -191,7 +196,8 @@ fn http(secure: bool, rest: &str, allowed: Allowed) -> Result<Address, AddressEr
         return Err(AddressError::Query);
     }
     let (host, port) = host_and_port(authority)?;
-    if !secure && !(allowed.loopback_http && is_loopback(&host)) {
+    let plain_is_fine = allowed.loopback_http && is_loopback(&host);
+    if !secure && !plain_is_fine {
         return Err(AddressError::PlainHttp);
     }
     let path = repository_path(path, true)?;
@@ -202,7 +208,7 @@ fn http(secure: bool, rest: &str, allowed: Allowed) -> Result<Address, AddressEr
     };
     Ok(Address {
         text: format!("{}/{path}", origin.url()),
-        transport: Transport::Http(origin),
+        transport: Transport::Http { origin, path },
     })
 }
 

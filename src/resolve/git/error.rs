@@ -20,8 +20,7 @@ pub struct GitError {
     /// The path as the reference says it.
     pub path: String,
     /// Why, and what to do.
-    #[source]
-    pub cause: Cause,
+    pub cause: Box<Cause>,
 }
 
 impl GitError {
@@ -30,14 +29,14 @@ impl GitError {
             repository: address::shown(&reference.repository),
             revision: text::fit(&reference.revision, 80),
             path: text::fit(&reference.path, 256),
-            cause,
+            cause: Box::new(cause),
         }
     }
 
     /// Tells whether the same reference may be readable later without a change to it.
     pub fn may_pass(&self) -> bool {
         matches!(
-            self.cause,
+            *self.cause,
             Cause::Deadline { .. }
                 | Cause::Unreachable { .. }
                 | Cause::Server { .. }
