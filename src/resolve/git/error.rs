@@ -61,7 +61,7 @@ pub enum Cause {
     )]
     Deadline { allowed: Duration },
     #[error(
-        "{what} is over the limit of {limit} {unit}; raise the limit, or keep definitions in a smaller repository"
+        "{what} is over the limit of {limit} {unit}; raise the limit, or keep definitions apart from what is large"
     )]
     TooLarge {
         what: &'static str,
@@ -108,7 +108,7 @@ pub enum Cause {
     Submodule { at: String },
     #[error("the file is a Git LFS pointer, and filters never run; keep definitions in git itself")]
     LfsPointer,
-    #[error("{program} cannot be used: {why}")]
+    #[error("{program} cannot be used: {why}; install it, or name another in the settings")]
     Program { program: String, why: String },
     #[error(
         "the token for {host} cannot be read: {why}; a token file has `TOKEN` or `USER:TOKEN` on one line"

@@ -247,6 +247,9 @@ impl Sender<'_> {
         };
         answer.map_err(|error| match error {
             ureq::Error::Timeout(_) => self.budget.stop_late(),
+            ureq::Error::Io(error) => self.budget.stop(Cause::Unreachable {
+                why: self.budget.repeat(&error.to_string()),
+            }),
             error => self.budget.stop(Cause::Unreachable {
                 why: self.budget.repeat(&error.to_string()),
             }),
