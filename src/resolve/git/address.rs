@@ -36,7 +36,12 @@ pub struct Address {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// The smart http protocol.
-    Http(Origin),
+    Http {
+        /// Whom requests go to.
+        origin: Origin,
+        /// The path, without a slash at the beginning.
+        path: String,
+    },
     /// `git-upload-pack` at the other end of ssh.
     Ssh {
         /// The user, unless ssh's own configuration says it.
@@ -69,9 +74,9 @@ pub struct Origin {
 pub enum AddressError {
     #[error("the address is empty; write https://HOST/PATH or ssh://USER@HOST/PATH")]
     Empty,
-    #[error("the address is longer than {LONGEST} bytes")]
+    #[error("the address is longer than {LONGEST} bytes; write a shorter one")]
     TooLong,
-    #[error("an address cannot begin with `-`")]
+    #[error("an address cannot begin with `-`; write https://HOST/PATH or ssh://USER@HOST/PATH")]
     LeadingDash,
     #[error(
         "the address has a space, a control character or one outside ASCII; write such characters of a path as %XX"
@@ -91,14 +96,16 @@ pub enum AddressError {
     Credentials,
     #[error("the address has a query or a fragment; leave out everything from `?` or `#` on")]
     Query,
-    #[error("the host is missing or no host name")]
+    #[error("the host is missing or no host name; write https://HOST/PATH or ssh://USER@HOST/PATH")]
     Host,
-    #[error("the user is no user name")]
+    #[error("the user is no user name; write https://HOST/PATH or ssh://USER@HOST/PATH")]
     User,
-    #[error("the port is not a number from 1 to 65535")]
+    #[error(
+        "the port is not a number from 1 to 65535; write https://HOST/PATH or ssh://USER@HOST/PATH"
+    )]
     Port,
     #[error(
-        "the path of the repository is missing, or has an empty segment, `.`, `..`, one that begins with `-`, or a character that is refused"
+        "the path of the repository is missing, or has an empty segment, `.`, `..`, one that begins with `-`, or a character that is refused; write it as the server's own page for cloning shows it"
     )]
     Path,
     #[error(
@@ -191,7 +198,8 @@ fn http(secure: bool, rest: &str, allowed: Allowed) -> Result<Address, AddressEr
         return Err(AddressError::Query);
     }
     let (host, port) = host_and_port(authority)?;
-    if !secure && !(allowed.loopback_http && is_loopback(&host)) {
+    let plain_is_fine = allowed.loopback_http && is_loopback(&host);
+    if !secure && !plain_is_fine {
         return Err(AddressError::PlainHttp);
     }
     let path = repository_path(path, true)?;
@@ -202,7 +210,7 @@ fn http(secure: bool, rest: &str, allowed: Allowed) -> Result<Address, AddressEr
     };
     Ok(Address {
         text: format!("{}/{path}", origin.url()),
-        transport: Transport::Http(origin),
+        transport: Transport::Http { origin, path },
     })
 }
 
@@ -469,7 +477,11 @@ pub fn shown(repository: &str) -> String {
         }
         None => match rest.split_once('/').unwrap_or((rest, "")) {
             // What is no port may be half of a password.
-            (authority, path) if scheme.is_some() && host_and_port(authority).is_err() => {
+            (authority, path)
+                if authority.contains(':')
+                    && scheme.is_some()
+                    && host_and_port(authority).is_err() =>
+            {
                 format!("***/{path}")
             }
             _ => rest.to_owned(),

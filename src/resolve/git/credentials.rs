@@ -25,11 +25,12 @@ const LONGEST: u64 = 64 * 1024;
 pub(super) fn find(
     settings: &Settings,
     origin: &Origin,
+    path: &str,
     budget: &Budget,
 ) -> Result<Option<String>, Cause> {
     let found = match token(settings, origin)? {
         Some(found) => Some(found),
-        None => helper(settings, origin, budget)?,
+        None => helper(settings, origin, path, budget)?,
     };
     Ok(found.map(|(user, secret)| {
         let encoded = STANDARD.encode(format!("{user}:{secret}"));
@@ -74,6 +75,7 @@ fn token(settings: &Settings, origin: &Origin) -> Result<Option<(String, String)
 fn helper(
     settings: &Settings,
     origin: &Origin,
+    path: &str,
     budget: &Budget,
 ) -> Result<Option<(String, String)>, Cause> {
     if !settings.credential_helpers {
@@ -92,7 +94,8 @@ fn helper(
         .port
         .map(|port| format!(":{port}"))
         .unwrap_or_default();
-    let question = format!("protocol={scheme}\nhost={}{port}\n\n", origin.host);
+    let host = &origin.host;
+    let question = format!("protocol={scheme}\nhost={host}{port}\npath={path}\n\n");
 
     let unusable = |why: String| Cause::Program {
         program: "git credential".to_owned(),

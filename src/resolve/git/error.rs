@@ -20,8 +20,7 @@ pub struct GitError {
     /// The path as the reference says it.
     pub path: String,
     /// Why, and what to do.
-    #[source]
-    pub cause: Cause,
+    pub cause: Box<Cause>,
 }
 
 impl GitError {
@@ -30,14 +29,14 @@ impl GitError {
             repository: address::shown(&reference.repository),
             revision: text::fit(&reference.revision, 80),
             path: text::fit(&reference.path, 256),
-            cause,
+            cause: Box::new(cause),
         }
     }
 
     /// Tells whether the same reference may be readable later without a change to it.
     pub fn may_pass(&self) -> bool {
         matches!(
-            self.cause,
+            *self.cause,
             Cause::Deadline { .. }
                 | Cause::Unreachable { .. }
                 | Cause::Server { .. }
@@ -62,7 +61,7 @@ pub enum Cause {
     )]
     Deadline { allowed: Duration },
     #[error(
-        "{what} is over the limit of {limit} {unit}; raise the limit, or keep definitions in a smaller repository"
+        "{what} is over the limit of {limit} {unit}; raise the limit, or keep definitions apart from what is large"
     )]
     TooLarge {
         what: &'static str,
@@ -109,7 +108,7 @@ pub enum Cause {
     Submodule { at: String },
     #[error("the file is a Git LFS pointer, and filters never run; keep definitions in git itself")]
     LfsPointer,
-    #[error("{program} cannot be used: {why}")]
+    #[error("{program} cannot be used: {why}; install it, or name another in the settings")]
     Program { program: String, why: String },
     #[error(
         "the token for {host} cannot be read: {why}; a token file has `TOKEN` or `USER:TOKEN` on one line"

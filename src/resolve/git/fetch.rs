@@ -93,7 +93,9 @@ pub(super) fn receive(
 
 /// Tells from a server's words what is wrong.
 fn said(words: &str, budget: &Budget) -> Cause {
-    let why = budget.repeat(words);
+    // What a server says instead of an answer stands behind ERR.
+    let own = words.rsplit_once("ERR ").map_or(words, |(_, own)| own);
+    let why = budget.repeat(own.trim_end_matches('"'));
     let has = |part: &str| words.contains(part);
     if has("not our ref") || has("unadvertised object") || has("does not exist") {
         Cause::NoCommit { why }

@@ -28,6 +28,7 @@ type Answer = ureq::http::Response<ureq::Body>;
 pub(super) struct Client<'a> {
     settings: &'a Settings,
     origin: &'a Origin,
+    path: &'a str,
     sender: Sender<'a>,
     redirected: Option<String>,
 }
@@ -36,6 +37,7 @@ impl<'a> Client<'a> {
     pub fn new(
         settings: &'a Settings,
         origin: &'a Origin,
+        path: &'a str,
         budget: &'a Budget,
     ) -> Result<Self, Cause> {
         let config = ureq::Agent::config_builder()
@@ -47,6 +49,7 @@ impl<'a> Client<'a> {
         Ok(Self {
             settings,
             origin,
+            path,
             sender: Sender {
                 agent: config.into(),
                 authorization: None,
@@ -76,7 +79,7 @@ impl<'a> Client<'a> {
             } else if answer.status() == StatusCode::UNAUTHORIZED
                 && self.sender.authorization.is_none()
             {
-                let found = credentials::find(self.settings, self.origin, budget);
+                let found = credentials::find(self.settings, self.origin, self.path, budget);
                 match found.map_err(|cause| budget.stop(cause))? {
                     Some(authorization) => self.sender.authorization = Some(authorization),
                     None => return self.sender.check(answer),
@@ -244,6 +247,9 @@ impl Sender<'_> {
         };
         answer.map_err(|error| match error {
             ureq::Error::Timeout(_) => self.budget.stop_late(),
+            ureq::Error::Io(error) => self.budget.stop(Cause::Unreachable {
+                why: self.budget.repeat(&error.to_string()),
+            }),
             error => self.budget.stop(Cause::Unreachable {
                 why: self.budget.repeat(&error.to_string()),
             }),

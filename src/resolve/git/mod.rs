@@ -193,7 +193,9 @@ impl Git {
         self.fetch(&entry, wanted, &lock, &budget)?;
         let found = self.look(&entry, wanted);
         drop(lock);
-        self.cache.evict(limits.cache_bytes, &entry)?;
+        if let Err(cause) = self.cache.evict(limits.cache_bytes, &entry) {
+            tracing::warn!(%cause, "the git cache keeps more than it should");
+        }
         found.map_err(|why| Cause::Broken { why })?
     }
 
@@ -248,8 +250,8 @@ impl Git {
         let (settings, commit) = (&*self.settings, wanted.commit);
         let limits = &settings.limits;
         match &wanted.address.transport {
-            Transport::Http(origin) => {
-                let client = http_client::Client::new(settings, origin, budget)?;
+            Transport::Http { origin, path } => {
+                let client = http_client::Client::new(settings, origin, path, budget)?;
                 let url = gix::url::parse(wanted.address.as_str())
                     .map_err(|error| Cause::Broken { why: chain(&error) })?;
                 let transport = http::Transport::new_http(client, url, Protocol::V2, false);
@@ -279,6 +281,7 @@ fn bare(directory: &Path, commit: &ObjectId) -> Result<(), Cause> {
     for (name, text) in [
         ("HEAD", format!("{commit}\n")),
         ("config", config.to_owned()),
+        ("shallow", format!("{commit}\n")),
     ] {
         let path = directory.join(name);
         fs::write(&path, text).map_err(failed(&path))?;

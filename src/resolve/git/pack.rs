@@ -22,6 +22,9 @@ use super::{Limits, chain};
 /// The file into which a pack is received.
 pub(super) const RECEIVED: &str = "received.pack";
 
+/// The most bytes of the two sizes at the beginning of a delta.
+const DELTA_HEAD: u64 = 20;
+
 /// Makes a bare repository of the pack that lies in a directory under [`RECEIVED`].
 pub(super) fn unpack(
     directory: &Path,
@@ -151,7 +154,7 @@ impl<I: Iterator<Item = gix::Result<Entry>>> Iterator for Bounded<'_, I> {
             error => return Some(error),
         };
         if let Err(error) = self.count(&entry) {
-            return Some(Err(error.raise().into()));
+            return Some(Err(error.raise()));
         }
         entry.compressed = None;
         Some(Ok(entry))
@@ -160,13 +163,17 @@ impl<I: Iterator<Item = gix::Result<Entry>>> Iterator for Bounded<'_, I> {
 
 /// Reads from a compressed delta how large the object is that it makes.
 fn result_size(compressed: &[u8]) -> io::Result<u64> {
-    let mut bytes = flate2::read::ZlibDecoder::new(compressed).bytes();
+    let mut head = Vec::new();
+    flate2::read::ZlibDecoder::new(compressed)
+        .take(DELTA_HEAD)
+        .read_to_end(&mut head)?;
+    let mut bytes = head.into_iter();
     let mut number = || -> io::Result<u64> {
         let mut value = 0u64;
         for shift in (0..u64::BITS).step_by(7) {
             let byte = bytes
                 .next()
-                .ok_or_else(|| io::Error::other("a delta ends in its header"))??;
+                .ok_or_else(|| io::Error::other("a delta ends in its header"))?;
             value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
             if byte & 0x80 == 0 {
                 return Ok(value);

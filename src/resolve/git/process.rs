@@ -31,11 +31,15 @@ mod unix {
     use std::io::{self, Read, Write};
     use std::os::unix::process::CommandExt;
     use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+    use std::time::Duration;
 
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    use rustix::process::{Pid, Signal, kill_process_group};
+    use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
     use super::super::budget::Budget;
+
+    /// How long to wait before asking whether a program has exited.
+    const MOMENT: Duration = Duration::from_millis(20);
 
     /// How much of what a program complains about is kept.
     const COMPLAINT: usize = 2048;
@@ -46,6 +50,7 @@ mod unix {
         output: ChildStdout,
         errors: Option<ChildStderr>,
         complaint: Vec<u8>,
+        ended: bool,
         budget: &'a Budget,
     }
 
@@ -68,6 +73,7 @@ mod unix {
                 output,
                 errors,
                 complaint: Vec::new(),
+                ended: false,
                 budget,
             })
         }
@@ -89,19 +95,41 @@ mod unix {
             self.input.take()
         }
 
-        /// Returns what the program complained about, once it has ended.
+        /// Ends the program, if it did not end by itself, and returns what it complained about.
         pub fn complaint(&mut self) -> String {
-            while let Some(errors) = &self.errors {
-                let ready = self.budget.remaining().and_then(|left| {
-                    let mut waiting = [PollFd::new(errors, PollFlags::IN)];
-                    wait(&mut waiting, left)
-                });
-                if ready.is_err() {
-                    break;
+            if !self.ended {
+                self.kill();
+            }
+            while let Ok(left) = self.budget.remaining() {
+                let Some(errors) = &self.errors else { break };
+                let mut waiting = [PollFd::new(errors, PollFlags::IN)];
+                match wait(&mut waiting, left.min(MOMENT)) {
+                    Ok(true) => self.drain(),
+                    // Whoever else holds its pipe has nothing to do with it.
+                    Ok(false) if self.has_exited() => break,
+                    Ok(false) => {}
+                    Err(_) => break,
                 }
-                self.drain();
             }
             String::from_utf8_lossy(&self.complaint).into_owned()
+        }
+
+        fn id(&self) -> Option<Pid> {
+            i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+        }
+
+        /// Tells whether the program has exited, and leaves its id taken.
+        fn has_exited(&self) -> bool {
+            let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+            self.id()
+                .is_none_or(|id| !matches!(waitid(WaitId::Pid(id), look), Ok(None)))
+        }
+
+        fn kill(&self) {
+            // The child is not waited for yet, so its id is still its own.
+            if let Some(group) = self.id() {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
         }
 
         fn drain(&mut self) {
@@ -119,11 +147,13 @@ mod unix {
         }
     }
 
-    fn wait(waiting: &mut [PollFd<'_>], left: std::time::Duration) -> io::Result<()> {
+    /// Waits for bytes, and says whether there are some.
+    fn wait(waiting: &mut [PollFd<'_>], left: Duration) -> io::Result<bool> {
         let left =
             Timespec::try_from(left).map_err(|_| io::Error::other("the deadline is too far"))?;
         match poll(waiting, Some(&left)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Ok(ready) => Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
@@ -146,6 +176,7 @@ mod unix {
                 }
                 if ready.first() == Some(&true) {
                     let read = self.output.read(buffer)?;
+                    self.ended = read == 0;
                     self.budget.receive(read)?;
                     return Ok(read);
                 }
@@ -155,10 +186,7 @@ mod unix {
 
     impl Drop for Process<'_> {
         fn drop(&mut self) {
-            // The child is not waited for yet, so its id is still its own.
-            if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-                let _ = kill_process_group(group, Signal::KILL);
-            }
+            self.kill();
             let _ = self.child.wait();
         }
     }

@@ -44,7 +44,10 @@ pub(super) fn receive(
     let received = super::fetch::receive(connection, commit, directory, &settings.limits, budget);
     match received {
         // The end of the connection is ssh's complaint, if it has one.
-        Err(Cause::Broken { why }) => Err(complaint(&process.complaint(), why, budget)),
+        Err(Cause::Broken { why }) => {
+            let words = process.complaint();
+            Err(budget.verdict(|| complaint(&words, why, budget)))
+        }
         received => received,
     }
 }

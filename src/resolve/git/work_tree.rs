@@ -133,68 +133,66 @@ fn clean(
     let index = repository
         .index_or_empty()
         .map_err(|error| unreadable(error.to_string()))?;
-    let listed = |state: &gix::index::State| -> Vec<(Vec<u8>, u32, gix::ObjectId, u32)> {
-        state
-            .entries()
-            .iter()
-            .map(|entry| {
-                (
-                    entry.path(state).to_vec(),
-                    entry.stage_raw(),
-                    entry.id,
-                    entry.mode.bits(),
-                )
-            })
-            .collect()
-    };
-    let (staged, committed) = (listed(&index), listed(&committed));
-    if !committed.iter().any(|(name, ..)| name == path.as_bytes()) {
+    let has = |state: &gix::index::State| state.entry_by_path(path.into()).is_some();
+    if !has(&committed) || !has(&index) {
         return Err(WorkTreeError::Untracked {
             file: file.to_owned(),
         });
     }
-    let changed = |name: &[u8]| WorkTreeError::Changed {
+    let changed = |name: &gix::bstr::BStr| WorkTreeError::Changed {
         changed: crate::text::fit(&name.to_str_lossy(), 200),
     };
-    let differs = staged
-        .iter()
-        .zip(&committed)
-        .find(|(one, other)| one != other)
-        .map(|(one, _)| one)
-        .or_else(|| staged.get(committed.len()))
-        .or_else(|| committed.get(staged.len()));
-    if let Some((name, ..)) = differs {
-        return Err(changed(name));
-    }
-    for (name, _, id, mode) in &staged {
-        let relative =
-            gix::path::from_bstr(name.as_bstr()).map_err(|error| unreadable(chain(&error)))?;
+    let (staged, committed_entries) = (index.entries(), committed.entries());
+    for (at, entry) in staged.iter().enumerate() {
+        let name = entry.path(&index);
+        let as_committed = committed_entries.get(at).is_some_and(|before| {
+            before.path(&committed) == name
+                && (before.id, before.mode, before.stage_raw())
+                    == (entry.id, entry.mode, entry.stage_raw())
+        });
+        if !as_committed {
+            return Err(changed(name));
+        }
+        let relative = gix::path::from_bstr(name).map_err(|error| unreadable(chain(&error)))?;
         let on_disk = root.join(relative);
-        if !is_as_committed(&on_disk, *id, *mode).map_err(|error| unreadable(error.to_string()))? {
+        // Only the file itself is always read: for the others git's own notes will do.
+        let noted = name != path.as_bytes() && is_as_noted(entry, &index, &on_disk);
+        if !noted && !is_as_committed(entry, &on_disk).map_err(|error| unreadable(chain(&error)))? {
             return Err(changed(name));
         }
     }
-    Ok(())
+    match committed_entries.get(staged.len()) {
+        Some(removed) => Err(changed(removed.path(&committed))),
+        None => Ok(()),
+    }
 }
 
-fn is_as_committed(on_disk: &Path, id: gix::ObjectId, mode: u32) -> std::io::Result<bool> {
-    let kind = gix::index::entry::Mode::from_bits_retain(mode);
-    if kind == gix::index::entry::Mode::COMMIT {
-        // Submodules are not followed, so their state does not matter.
+/// Tells whether a file's size and times are those that git noted when it last compared it.
+fn is_as_noted(entry: &gix::index::Entry, index: &gix::index::File, on_disk: &Path) -> bool {
+    let options = gix::index::entry::stat::Options::default();
+    gix::index::fs::Metadata::from_path_no_follow(on_disk)
+        .ok()
+        .and_then(|found| gix::index::entry::Stat::from_fs(&found).ok())
+        .is_some_and(|found| entry.stat.matches(&found, options))
+        && !entry.stat.is_racy(index.timestamp(), options)
+}
+
+fn is_as_committed(entry: &gix::index::Entry, on_disk: &Path) -> gix::Result<bool> {
+    use gix::index::entry::{Flags, Mode};
+    // Submodules are not followed and a sparse work tree leaves files out: their state does not matter.
+    if entry.mode == Mode::COMMIT || entry.flags.contains(Flags::SKIP_WORKTREE) {
         return Ok(true);
     }
-    let bytes = if kind == gix::index::entry::Mode::SYMLINK {
+    let bytes = if entry.mode == Mode::SYMLINK {
         std::fs::read_link(on_disk).map(|target| target.into_os_string().into_encoded_bytes())
     } else {
         std::fs::read(on_disk)
     };
-    let bytes: Vec<u8> = match bytes {
-        Ok(bytes) => bytes,
-        Err(_) => return Ok(false),
+    let Ok(bytes) = bytes else {
+        return Ok(false);
     };
-    let hash = gix::objs::compute_hash(id.kind(), gix::objs::Kind::Blob, &bytes)
-        .map_err(|error| std::io::Error::other(chain(&error)))?;
-    Ok(hash == id)
+    let id = gix::objs::compute_hash(entry.id.kind(), gix::objs::Kind::Blob, &bytes)?;
+    Ok(id == entry.id)
 }
 
 /// Returns the name of the remote of the current branch, or else `origin`, or else the only one.

@@ -41,7 +41,7 @@ fn a_server_that_hangs_is_left_at_the_deadline() {
             until_gone(connection, |connection| connection.write_all(b"x").is_ok());
         }),
         ("trickles the body", |_, connection| {
-            let head = "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\nContent-Type: application/x-git-upload-pack-advertisement\r\n\r\nffff";
+            let head = "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\nContent-Type: application/x-git-upload-pack-advertisement\r\n\r\nfff0";
             let _ = connection.write_all(head.as_bytes());
             until_gone(connection, |connection| connection.write_all(b"x").is_ok());
         }),

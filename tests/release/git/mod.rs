@@ -127,7 +127,7 @@ pub fn refused(git: &Git, reference: &GitRef) -> GitError {
 
 /// Tells which of the causes it was.
 pub fn kind(error: &GitError) -> &'static str {
-    match error.cause {
+    match *error.cause {
         Cause::Address(_) => "address",
         Cause::Revision(_) => "revision",
         Cause::Path(_) => "path",

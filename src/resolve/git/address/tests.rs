@@ -261,6 +261,7 @@ fn a_path_stays_inside() {
 fn an_address_is_shown_without_what_could_be_a_secret() {
     for (given, expected) in [
         ("https://example.com/r", "https://example.com/r"),
+        ("file:///srv/r", "file:///srv/r"),
         (
             "https://u:CANARY@example.com/r",
             "https://***@example.com/r",
