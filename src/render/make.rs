@@ -144,11 +144,8 @@ impl Workshop {
         let Some(Value::Object(object)) = value else {
             return Err(fault("template", "this has to be a map"));
         };
-        self.bytes += serde_json::to_vec(&object).map_or(0, |json| json.len());
-        if self.bytes > BYTES {
-            let message = format!("the resources have more than {BYTES} bytes; make them smaller");
-            return Err(fault("template", message));
-        }
+        let bytes = serde_json::to_vec(&object).map_or(0, |json| json.len());
+        self.grow(bytes, "template")?;
         if self.made.len() >= RESOURCES {
             let message = format!("there are more than {RESOURCES} resources; make fewer");
             return Err(fault("forEach", message));
@@ -227,10 +224,23 @@ impl Workshop {
             let path = operation.path.text(&trail, scope, patch::escape)?;
             let failed = |message| fault(trail.to_string(), message);
             let path = patch::Path::parse(&path).map_err(|error| failed(error.to_string()))?;
-            patch::apply(&mut object, operation.verb, &path, value.as_ref())
+            let added = patch::apply(&mut object, operation.verb, &path, value.as_ref())
                 .map_err(|error| failed(error.to_string()))?;
+            self.grow(added, "operations")?;
         }
         Ok(Some(object))
+    }
+
+    /// Counts bytes that were made, and stops at the limit.
+    fn grow(&mut self, bytes: usize, path: &str) -> Result<(), Fault> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        match self.bytes > BYTES {
+            true => Err(fault(
+                path,
+                format!("the resources have more than {BYTES} bytes; make them smaller"),
+            )),
+            false => Ok(()),
+        }
     }
 
     fn scope<'s>(&'s mut self, bindings: &'s Bindings<'s>) -> Scope<'s> {

@@ -756,6 +756,18 @@ fn too_many_resources_are_refused() {
         format!("type: {{resources: [{{id: a, forEach: '${{lists.range(900)}}', {template}}}]}}");
     let error = render_yaml(&many).unwrap_err();
     assert!(error.contains("bytes; make them smaller"), "{error}");
+    let large = "x".repeat(100_000);
+    let operation = |at: usize| format!("{{op: add, path: /data/k{at}, value: {large}}}");
+    let operations: Vec<_> = (0..200).map(operation).collect();
+    let growing = format!(
+        "type: {{resources: [{{id: a, template: {{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}}}}}]}}\ncomponent: {{addons: [{{name: x, instanceId: i}}]}}\nx: {{patches: [{{target: {{kind: ConfigMap}}, operations: [{}]}}]}}",
+        operations.join(", ")
+    );
+    let error = render_yaml(&growing).unwrap_err();
+    assert!(
+        error.contains("Addon x, patch 0, operations: the resources have more"),
+        "{error}"
+    );
 }
 
 #[test]

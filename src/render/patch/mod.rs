@@ -26,7 +26,8 @@ pub const MAX_MATCHES: usize = 4_096;
 /// The most bytes, about, that one operation adds to one resource.
 pub const MAX_ADDED: usize = 4 << 20;
 
-/// Does one operation to a resource, which stays as it was on an error.
+/// Does one operation to a resource, which stays as it was on an error, and returns about how many bytes
+/// were added.
 ///
 /// `add` sets a key, inserts before an index or appends at `-`; it creates missing maps on its
 /// way, and a missing list for a final `-`, while indices, filters and wildcards never create.
@@ -38,7 +39,7 @@ pub fn apply(
     verb: PatchVerb,
     path: &Path,
     value: Option<&Value>,
-) -> Result<(), PatchError> {
+) -> Result<usize, PatchError> {
     let change = match (verb, value) {
         (PatchVerb::Remove, Some(_)) => return Err(PatchError::ValueUnwanted),
         (PatchVerb::Remove, None) => Change::Remove,
@@ -70,7 +71,7 @@ pub fn apply(
     let mut copy = resource.clone();
     operation.walk(&mut copy, &path.segments)?;
     *resource = copy;
-    Ok(())
+    Ok(operation.weight.saturating_mul(operation.matches))
 }
 
 fn name(verb: PatchVerb) -> &'static str {

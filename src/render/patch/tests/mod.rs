@@ -15,7 +15,7 @@ fn run(
     let mut patched = resource.clone();
     let done = apply(&mut patched, verb, &path, value.as_ref());
     match done {
-        Ok(()) => Ok(patched),
+        Ok(_) => Ok(patched),
         Err(error) => {
             assert_eq!(&patched, resource, "{path} failed, so nothing may change");
             Err(error.to_string())

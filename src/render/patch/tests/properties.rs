@@ -126,9 +126,9 @@ proptest! {
         additions(&resource, String::new(), &mut places);
         let path = Path::parse(place.get(places.as_slice()).as_str()).unwrap();
         let mut patched = resource.clone();
-        prop_assert_eq!(apply(&mut patched, PatchVerb::Add, &path, Some(&value)), Ok(()));
+        prop_assert!(apply(&mut patched, PatchVerb::Add, &path, Some(&value)).is_ok());
         prop_assert_ne!(&patched, &resource);
-        prop_assert_eq!(apply(&mut patched, PatchVerb::Remove, &path, None), Ok(()));
+        prop_assert_eq!(apply(&mut patched, PatchVerb::Remove, &path, None), Ok(0));
         prop_assert_eq!(patched, resource);
     }
 
@@ -143,7 +143,7 @@ proptest! {
         let mut once = resource;
         if apply(&mut once, PatchVerb::Add, &path, Some(&value)).is_ok() {
             let mut twice = once.clone();
-            prop_assert_eq!(apply(&mut twice, PatchVerb::Add, &path, Some(&value)), Ok(()));
+            prop_assert!(apply(&mut twice, PatchVerb::Add, &path, Some(&value)).is_ok());
             prop_assert_eq!(twice, once);
         }
     }
