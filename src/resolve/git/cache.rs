@@ -39,7 +39,14 @@ pub(super) struct Entry {
 
 /// Keeps others from fetching the same repository until it is dropped.
 pub(super) struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing is not enough: a program that is being started beside us may hold a copy for a moment.
+        let _ = self.file.unlock();
+    }
 }
 
 impl Cache {
@@ -74,7 +81,7 @@ impl Cache {
         let file = self.lock_file(key)?;
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Lock { _file: file }),
+                Ok(()) => return Ok(Lock { file }),
                 Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(source)) => {
                     return Err(failed(&self.root.join("locks").join(key))(source));
@@ -119,10 +126,11 @@ impl Cache {
         let Some(key) = repository.file_name().and_then(|name| name.to_str()) else {
             return Ok(false);
         };
-        let lock = self.lock_file(key)?;
-        if lock.try_lock().is_err() {
+        let file = self.lock_file(key)?;
+        if file.try_lock().is_err() {
             return Ok(false);
         }
+        let _lock = Lock { file };
         discard(directory)?;
         // Stays where another commit is in it.
         let _ = fs::remove_dir(repository);
