@@ -234,14 +234,14 @@ impl Shared {
                 return Ok(());
             }
             let mut object = old.clone();
-            let strike = |list: &mut Value| {
-                if let Some(list) = list.as_array_mut() {
+            let mut strike = |place: &str| {
+                if let Some(Value::Array(list)) = object.pointer_mut(place) {
                     list.retain(|item| item != finalizer);
                 }
             };
-            strike(&mut object["metadata"]["finalizers"]);
+            strike("/metadata/finalizers");
             if &*resource.storage == NAMESPACES {
-                strike(&mut object["spec"]["finalizers"]);
+                strike("/spec/finalizers");
             }
             let stored = if nothing_holds(resource, &object) {
                 object::meta_mut(&mut object).remove("finalizers");

@@ -15,7 +15,7 @@ use super::status::{Cause, Failure, Subject};
 use super::{Shared, encode, table};
 use admit::readable;
 use body::decode;
-pub(super) use patch::patch_failure;
+pub(super) use patch::{patch_failure, unreadable};
 
 /// How often an unconditional change is computed again before it gives up.
 const ATTEMPTS: usize = 50;
