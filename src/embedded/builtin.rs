@@ -165,7 +165,7 @@ pub fn schema(group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
     Some(Arc::new(Schema::of(Arc::clone(&KINDS.types), *node)))
 }
 
-/// Says which values of any object's metadata could not be decoded, in the words of Go's decoder.
+/// Says which value, the first, of any object's metadata could not be decoded, in the words of Go's decoder.
 pub fn metadata_errors(metadata: &Value) -> Vec<FieldError> {
     static NODE: LazyLock<Option<Schema>> = LazyLock::new(|| {
         let node = KINDS.metadata?;

@@ -1,10 +1,11 @@
 //! Bodies and media types that the server does not take.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     Case, Outcome, case,
     target::{Patch, Target, same},
+    widget,
 };
 
 pub fn cases() -> Vec<Case> {
@@ -23,7 +24,15 @@ pub fn cases() -> Vec<Case> {
         case(a_json_patch_that_is_no_list),
         case(an_apply_without_a_manager),
         case(a_field_manager_that_is_too_long),
-        case(probe),
+        case(misshapen_objects),
+        case(misshapen_patches),
+        case(misshapen_metadata_of_a_custom_kind),
+        case(a_custom_kind_of_another_name),
+        case(misshapen_scales),
+        case(misshapen_options_of_a_deletion),
+        case(misshapen_reviews),
+        case(misshapen_definitions),
+        case(bytes_that_are_no_base64),
     ]
 }
 
@@ -180,80 +189,301 @@ async fn a_field_manager_that_is_too_long(t: Target) -> Outcome {
     Ok(())
 }
 
-async fn probe(t: Target) -> Outcome {
-    use std::fmt::Write;
-    let mut out = String::new();
-    t.configmap("a").await;
-    t.widget("a", json!({})).await;
-    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {"replicas": 1,
-        "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
-    t.post(&t.group("apps/v1", "deployments"), &deployment).await.created();
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "d"}, "data": {"a": "MQ=="}});
-    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "d"}, "spec": {"template": deployment["spec"]["template"]}});
-    let configmap = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"a": "b"}}, "data": {"a": "1"}});
-    let widget = json!({"apiVersion": "conformance.bowline.dev/v1", "kind": "Widget", "metadata": {"name": "a", "labels": {"a": "b"}}, "spec": {}, "status": {}});
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": t.namespace}, "spec": {"finalizers": ["kubernetes"]}, "status": {}});
-    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "xs.probe.example"},
-        "spec": {"group": "probe.example", "scope": "Namespaced", "names": {"plural": "xs", "kind": "X"},
-        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}});
-    let vap = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "probe"},
-        "spec": {"matchConstraints": {"resourceRules": [{"apiGroups": ["probe.example"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["things"]}]},
-        "validations": [{"expression": "true"}]}});
-    let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "metadata": {}, "spec": {"resourceAttributes": {"verb": "get"}}, "status": {}});
-    let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background", "gracePeriodSeconds": 1, "preconditions": {"uid": "u"}, "dryRun": ["All"]});
-    let scale = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "d", "namespace": t.namespace}, "spec": {"replicas": 2}, "status": {}});
-    let doors: Vec<(&str, &str, String, &str, serde_json::Value)> = vec![
-        ("cm", "POST", t.configmaps(""), "application/json", configmap.clone()),
-        ("cm", "PUT", t.configmaps("/a"), "application/json", configmap.clone()),
-        ("cm", "PATCH", t.configmaps("/a"), "application/merge-patch+json", configmap.clone()),
-        ("cm", "PATCH", t.configmaps("/a"), "application/strategic-merge-patch+json", configmap.clone()),
-        ("cm", "PATCH", t.configmaps("/a"), "application/apply-patch+yaml", configmap),
-        ("w", "POST", t.widgets(""), "application/json", widget.clone()),
-        ("w", "PUT", t.widgets("/a"), "application/json", widget.clone()),
-        ("w", "PATCH", t.widgets("/a"), "application/merge-patch+json", widget.clone()),
-        ("w", "PATCH", t.widgets("/a"), "application/apply-patch+yaml", widget.clone()),
-        ("w/status", "PUT", t.widgets("/a/status"), "application/json", widget.clone()),
-        ("w/status", "PATCH", t.widgets("/a/status"), "application/merge-patch+json", widget),
-        ("secret", "POST", t.core("secrets"), "application/json", secret),
-        ("job", "POST", t.group("batch/v1", "jobs"), "application/json", job),
-        ("d", "PUT", t.group("apps/v1", "deployments/d"), "application/json", deployment.clone()),
-        ("d", "PATCH", t.group("apps/v1", "deployments/d"), "application/strategic-merge-patch+json", deployment),
-        ("scale", "PUT", t.group("apps/v1", "deployments/d/scale"), "application/json", scale.clone()),
-        ("scale", "PATCH", t.group("apps/v1", "deployments/d/scale"), "application/merge-patch+json", scale),
-        ("ns", "PUT", format!("/api/v1/namespaces/{}/status", t.namespace), "application/json", namespace.clone()),
-        ("ns", "PUT", format!("/api/v1/namespaces/{}/finalize", t.namespace), "application/json", namespace),
-        ("crd", "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".into(), "application/json", crd),
-        ("vap", "POST", "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies".into(), "application/json", vap),
-        ("ssar", "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews".into(), "application/json", review),
-        ("delete", "DELETE", t.configmaps("/a"), "application/json", options),
+/// Values of every shape but the one that belongs there.
+fn odd(but: Value) -> Vec<Value> {
+    let mut all = vec![
+        json!("x"),
+        json!(3),
+        json!(true),
+        json!([]),
+        json!([1]),
+        json!({}),
     ];
-    for (what, method, path, kind, body) in doors {
-        let mut places: Vec<String> = vec![String::new()];
-        let mut more = Vec::new();
-        for (key, value) in body.as_object().unwrap() {
-            places.push(format!("/{key}"));
-            for (inner, below) in value.as_object().into_iter().flatten() {
-                places.push(format!("/{key}/{inner}"));
-                for (third, _) in below.as_object().into_iter().flatten() {
-                    more.push(format!("/{key}/{inner}/{third}"));
-                }
-            }
+    let same = |a: &Value, b: &Value| std::mem::discriminant(a) == std::mem::discriminant(b);
+    all.retain(|value| !same(value, &but));
+    all
+}
+
+fn with(mut object: Value, place: &str, value: Value) -> Value {
+    match object.pointer_mut(place) {
+        Some(found) => *found = value,
+        None => panic!("no {place} in {object}"),
+    }
+    object
+}
+
+fn config() -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"l": "m"}}, "data": {"k": "v"}})
+}
+
+/// The parts of an object with a value of another shape each.
+fn misshapen(object: &Value, parts: &[(&str, Value)]) -> Vec<(String, Value)> {
+    let mut found = Vec::new();
+    for (place, right) in parts {
+        for value in odd(right.clone()) {
+            let what = format!("{value} at {place}");
+            found.push((what, with(object.clone(), place, value)));
         }
-        places.extend(more);
-        for at in &places {
-            for odd in [json!("x"), json!(3), json!(true), json!([]), json!([1]), json!({}), json!(null)] {
-                let mut body = body.clone();
-                if let Some(place) = body.pointer_mut(at) { *place = odd.clone(); }
-                let path = format!("{path}?dryRun=All&fieldManager=probe&force={}", kind.contains("apply"));
-                let path = if kind.contains("apply") { path } else { path.replace("&force=false", "") };
-                let request = http::Request::builder().method(method).uri(&path).header("content-type", kind)
-                    .body(body.to_string().into_bytes()).unwrap();
-                let answer = t.send(request).await;
-                let said = answer.body["message"].as_str().unwrap_or_default().replace(&t.namespace, "NS");
-                writeln!(out, "{what} {method} {} {at} {odd} => {} {}", kind.split('/').nth(1).unwrap(), answer.code, said.chars().take(300).collect::<String>().replace('\n', " ")).unwrap();
+    }
+    found
+}
+
+const CANNOT: &str = r#"ConfigMap in version "v1" cannot be handled as a ConfigMap: json: "#;
+
+async fn misshapen_objects(t: Target) -> Outcome {
+    let parts = [
+        ("/metadata", json!({})),
+        ("/metadata/name", json!("")),
+        ("/metadata/labels", json!({})),
+        ("/metadata/labels/l", json!("")),
+        ("/data", json!({})),
+        ("/data/k", json!("")),
+    ];
+    t.configmap("a").await;
+    for (_, body) in misshapen(&config(), &parts) {
+        let made = t.post(&t.configmaps(""), &body).await;
+        made.refused_with(400, "BadRequest", CANNOT);
+        let replaced = t.put(&t.configmaps("/a"), &body).await;
+        replaced.refused_with(400, "BadRequest", CANNOT);
+    }
+    let unknown = "the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse error: json: ";
+    let parts = [("/kind", json!("")), ("/apiVersion", json!(""))];
+    for (_, body) in misshapen(&config(), &parts) {
+        let made = t.post(&t.configmaps(""), &body).await;
+        made.refused_with(400, "BadRequest", unknown);
+        let replaced = t.put(&t.configmaps("/a"), &body).await;
+        replaced.refused_with(400, "BadRequest", unknown);
+    }
+    // Go reads a null as an object without fields.
+    t.post(&t.configmaps(""), &Value::Null).await.refused_with(
+        422,
+        "Invalid",
+        "ConfigMap \"\" is invalid: metadata.name: Required value",
+    );
+    Ok(())
+}
+
+async fn misshapen_patches(t: Target) -> Outcome {
+    t.configmap("a").await;
+    let parts = [
+        ("/metadata", json!({})),
+        ("/metadata/name", json!("")),
+        ("/metadata/labels", json!({})),
+        ("/metadata/labels/l", json!("")),
+        ("/data", json!({})),
+        ("/kind", json!("")),
+        ("/apiVersion", json!("")),
+    ];
+    for (what, body) in misshapen(&config(), &parts) {
+        for kind in [Patch::Merge, Patch::Strategic] {
+            let answer = t.patch(&t.configmaps("/a"), kind, &body).await;
+            // Where a patch says that a map is empty, that is no change.
+            match answer.code {
+                200 => assert_eq!(answer.body["data"], json!({"k": "v"}), "{kind:?}: {what}"),
+                _ => drop(answer.refused_with(
+                    422,
+                    "Invalid",
+                    " \"\" is invalid: patch: Invalid value: ",
+                )),
             }
         }
     }
-    std::fs::write("/tmp/panics-probe.txt", out).unwrap();
+    for (place, value) in [
+        ("/metadata", json!("x")),
+        ("/data", json!([1])),
+        ("/kind", json!(3)),
+    ] {
+        let body = json!([{"op": "replace", "path": place, "value": value}]);
+        t.patch(&t.configmaps("/a"), Patch::Json, &body)
+            .await
+            .refused_with(422, "Invalid", " \"\" is invalid: patch: Invalid value: ");
+    }
+    Ok(())
+}
+
+async fn misshapen_metadata_of_a_custom_kind(t: Target) -> Outcome {
+    let made = t.widget("a", json!({})).await;
+    let mut body = widget::with_spec("a", json!({}));
+    body["metadata"]["labels"] = json!({"l": "m"});
+    body["metadata"]["resourceVersion"] = made["metadata"]["resourceVersion"].clone();
+    let parts = [
+        ("/metadata", json!({})),
+        ("/metadata/name", json!("")),
+        ("/metadata/labels", json!({})),
+        ("/metadata/labels/l", json!("")),
+    ];
+    let cannot = r#"Widget in version "v1" cannot be handled as a Widget: json: "#;
+    for (_, body) in misshapen(&body, &parts) {
+        let again = t.post(&t.widgets(""), &body).await;
+        again.refused_with(400, "BadRequest", cannot);
+        for path in [t.widgets("/a"), t.widgets("/a/status")] {
+            let replaced = t.put(&path, &body).await;
+            replaced.refused_with(400, "BadRequest", cannot);
+            let patched = t.patch(&path, Patch::Merge, &body).await;
+            // An empty object says nothing about what is there.
+            if patched.code != 409 {
+                patched.refused_with(422, "Invalid", " \"\" is invalid: patch: Invalid value: ");
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn a_custom_kind_of_another_name(t: Target) -> Outcome {
+    let body = with(widget::with_spec("a", json!({})), "/kind", json!("x"));
+    t.post(&t.widgets(""), &body).await.refused(
+        422,
+        "Invalid",
+        r#"x.conformance.bowline.dev "a" is invalid: kind: Invalid value: "x": must be Widget"#,
+    );
+    let body = with(
+        widget::with_spec("a", json!({})),
+        "/apiVersion",
+        json!(null),
+    );
+    t.post(&t.widgets(""), &body).await.refused_with(
+        400,
+        "BadRequest",
+        r#"Widget in version "" cannot be handled as a Widget: "#,
+    );
+    Ok(())
+}
+
+async fn misshapen_scales(t: Target) -> Outcome {
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template}});
+    t.post(&t.group("apps/v1", "deployments"), &deployment)
+        .await
+        .created();
+    let path = t.group("apps/v1", "deployments/d/scale");
+    let scale = json!({"apiVersion": "autoscaling/v1", "kind": "Scale",
+        "metadata": {"name": "d", "namespace": t.namespace}, "spec": {"replicas": 2}});
+    let parts = [
+        ("/metadata", json!({})),
+        ("/spec", json!({})),
+        ("/spec/replicas", json!(2)),
+        ("/kind", json!("")),
+    ];
+    for (_, body) in misshapen(&scale, &parts) {
+        t.put(&path, &body)
+            .await
+            .refused_with(400, "BadRequest", "");
+        let patched = t.patch(&path, Patch::Merge, &body).await;
+        patched.refused_with(422, "Invalid", " \"\" is invalid: patch: Invalid value: ");
+    }
+    for (place, other) in [
+        ("/metadata/name", "e"),
+        ("/metadata/namespace", "elsewhere"),
+    ] {
+        let body = with(scale.clone(), place, json!(other));
+        t.put(&path, &body)
+            .await
+            .refused_with(400, "BadRequest", "the name");
+    }
+    let after = t.get(&path).await.ok();
+    same("replicas", &after["spec"]["replicas"], json!(1));
+    Ok(())
+}
+
+async fn misshapen_options_of_a_deletion(t: Target) -> Outcome {
+    t.configmap("a").await;
+    let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background",
+        "gracePeriodSeconds": 1, "preconditions": {"uid": "u"}, "dryRun": ["All"]});
+    let parts = [
+        ("/propagationPolicy", json!("")),
+        ("/gracePeriodSeconds", json!(1)),
+        ("/preconditions", json!({})),
+        ("/preconditions/uid", json!("")),
+        ("/dryRun", json!([])),
+        ("/kind", json!("")),
+    ];
+    let mut bodies = misshapen(&options, &parts);
+    bodies.extend(
+        odd(json!({}))
+            .into_iter()
+            .map(|value| (String::new(), value)),
+    );
+    for (_, body) in bodies {
+        let request = http::Request::delete(t.configmaps("/a"))
+            .header("content-type", "application/json")
+            .body(body.to_string().into_bytes())?;
+        t.send(request).await.refused_with(400, "BadRequest", "");
+    }
+    t.get(&t.configmaps("/a")).await.ok();
+    Ok(())
+}
+
+async fn misshapen_reviews(t: Target) -> Outcome {
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "metadata": {}, "spec": {"resourceAttributes": {"verb": "get"}}, "status": {}});
+    let parts = [
+        ("/metadata", json!({})),
+        ("/spec", json!({})),
+        ("/spec/resourceAttributes", json!({})),
+        ("/spec/resourceAttributes/verb", json!("")),
+        ("/status", json!({})),
+        ("/kind", json!("")),
+    ];
+    for (_, body) in misshapen(&review, &parts) {
+        t.post(path, &body)
+            .await
+            .refused_with(400, "BadRequest", "");
+    }
+    Ok(())
+}
+
+async fn misshapen_definitions(t: Target) -> Outcome {
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All";
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "odds.bodies.example"},
+        "spec": {"group": "bodies.example", "scope": "Namespaced", "names": {"plural": "odds", "kind": "Odd"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}});
+    let parts = [
+        ("/metadata", json!({})),
+        ("/spec", json!({})),
+        ("/spec/names", json!({})),
+        ("/spec/names/kind", json!("")),
+        ("/spec/versions/0", json!({})),
+        ("/spec/versions/0/schema", json!({})),
+        ("/spec/versions/0/schema/openAPIV3Schema", json!({})),
+    ];
+    for (_, body) in misshapen(&definition, &parts) {
+        t.post(path, &body)
+            .await
+            .refused_with(400, "BadRequest", "");
+    }
+    let body = with(definition, "/spec/scope", json!("x"));
+    t.post(path, &body).await.refused_with(
+        422,
+        "Invalid",
+        r#"CustomResourceDefinition.apiextensions.k8s.io "odds.bodies.example" is invalid: spec.scope: Unsupported value: "x""#,
+    );
+    Ok(())
+}
+
+async fn bytes_that_are_no_base64(t: Target) -> Outcome {
+    for (data, fits) in [
+        ("MQ==", true),
+        ("x", false),
+        ("MQ", false),
+        ("M\nQ==", true),
+        ("MR==", true),
+        ("!!!!", false),
+    ] {
+        let body = json!({"metadata": {"name": "a"}, "data": {"k": data}});
+        let answer = t
+            .post(&format!("{}?dryRun=All", t.core("secrets")), &body)
+            .await;
+        match fits {
+            true => drop(answer.created()),
+            false => drop(answer.refused_with(
+                400,
+                "BadRequest",
+                r#"Secret in version "v1" cannot be handled as a Secret: illegal base64 data at input byte "#,
+            )),
+        }
+    }
     Ok(())
 }

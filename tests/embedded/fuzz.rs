@@ -2,6 +2,7 @@
 //!
 //! A panic anywhere below shows either here or as a 500, so neither may appear.
 
+mod hostile;
 mod shapes;
 
 use std::sync::OnceLock;
@@ -11,6 +12,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use http::Response;
 use http_body_util::BodyExt;
+use kube::runtime::wait::{await_condition, conditions};
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use proptest::prelude::*;
 use serde_json::{Map, Number, json};
@@ -627,6 +629,15 @@ fn still_works(world: &World, round: &str) {
         )
         .await;
         assert_eq!(code, 200, "{said}");
+        // Whoever works in the background is still there, too.
+        let path = format!("/api/v1/namespaces/{name}");
+        let (code, said) = send(&world.embedded, "DELETE", &path, &Value::Null).await;
+        assert_eq!(code, 200, "{said}");
+        let api: Api<Namespace> = Api::all(world.embedded.client("default"));
+        let uid = said["metadata"]["uid"].as_str().unwrap();
+        let gone = await_condition(api, &name, conditions::is_deleted(uid));
+        let gone = tokio::time::timeout(HANG, gone).await;
+        assert!(gone.is_ok(), "{name} is still there");
     });
 }
 

@@ -4,7 +4,7 @@
 //!
 //! A custom resource is held to this for its metadata only; the rest of it is validated.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::super::builtin;
 use super::super::catalog::Resource;
@@ -94,27 +94,45 @@ pub fn typed(schema: &Schema, object: &Value) -> Result<(), String> {
     }
 }
 
-/// Checks that a value is neither deeper nor has longer places than this server can handle.
-pub fn bounded(value: &Value) -> Result<(), String> {
-    fn walk(value: &Value, depth: usize, way: usize) -> Result<(), String> {
-        let below = match value {
-            Value::Array(_) | Value::Object(_) => depth
-                .checked_sub(1)
-                .ok_or_else(|| format!("exceeded max depth: values stand in more than {DEPTH} others"))?,
-            _ => return Ok(()),
-        };
-        match value {
-            Value::Array(items) => items.iter().try_for_each(|item| walk(item, below, way)),
-            Value::Object(fields) => fields.iter().try_for_each(|(name, inner)| {
-                let left = way.checked_sub(name.len()).ok_or_else(|| {
-                    format!("the names of fields that stand in each other have more than {WAY} bytes")
-                })?;
-                walk(inner, below, left)
-            }),
-            _ => Ok(()),
+/// Checks that an object is neither deeper nor has longer places than this server can handle.
+pub fn bounded(object: &Value) -> Result<(), String> {
+    let own = |fields: &Map<String, Value>, apart: &str| {
+        let mut others = fields.iter().filter(|(name, _)| *name != apart);
+        others.try_for_each(|(name, value)| walk(value, DEPTH, WAY.saturating_sub(name.len())))
+    };
+    let Value::Object(fields) = object else {
+        return walk(object, DEPTH, WAY);
+    };
+    own(fields, "metadata")?;
+    match fields.get("metadata") {
+        Some(Value::Object(metadata)) => {
+            own(metadata, "managedFields")?;
+            // The owners spell out every place of the object once more, and stand deeper.
+            metadata
+                .get("managedFields")
+                .map_or(Ok(()), |owners| walk(owners, DEPTH + 10, WAY * 2))
         }
+        _ => Ok(()),
     }
-    walk(value, DEPTH, WAY)
+}
+
+fn walk(value: &Value, depth: usize, way: usize) -> Result<(), String> {
+    let below = match value {
+        Value::Array(_) | Value::Object(_) => depth.checked_sub(1).ok_or_else(|| {
+            format!("exceeded max depth: values stand in more than {DEPTH} others")
+        })?,
+        _ => return Ok(()),
+    };
+    match value {
+        Value::Array(items) => items.iter().try_for_each(|item| walk(item, below, way)),
+        Value::Object(fields) => fields.iter().try_for_each(|(name, inner)| {
+            let left = way.checked_sub(name.len()).ok_or_else(|| {
+                format!("the names of fields that stand in each other have more than {WAY} bytes")
+            })?;
+            walk(inner, below, left)
+        }),
+        _ => Ok(()),
+    }
 }
 
 fn known_kind(

@@ -79,8 +79,7 @@ impl Shared {
             })?;
             object::identify(resource, &call.target, &mut new)?;
             object::update(resource, old, new, part, &call.writer, false).map_err(|failure| {
-                let begin =
-                    object::cannot_be_handled(&resource.subject.kind, &resource.version);
+                let begin = object::cannot_be_handled(&resource.subject.kind, &resource.version);
                 match failure.message.strip_prefix(&begin) {
                     Some(why) => unreadable(&patched(old).unwrap_or_default(), why),
                     None => failure,
