@@ -21,7 +21,7 @@ use std::sync::{Arc, LazyLock};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::schema::{DefaultStep, Schema, Types};
+use super::schema::{DefaultStep, FieldError, Schema, Types};
 
 /// A resource that is served without a CRD.
 #[derive(Debug, Clone, Deserialize)]
@@ -74,6 +74,7 @@ struct Table {
 struct Kinds {
     types: Arc<Types>,
     by_kind: BTreeMap<(String, String, String), usize>,
+    metadata: Option<usize>,
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
@@ -128,6 +129,9 @@ static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
     Kinds {
         types: Arc::new(types),
         by_kind,
+        metadata: names
+            .get("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
+            .copied(),
     }
 });
 
@@ -159,6 +163,17 @@ pub fn schema(group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
     let key = (group.to_owned(), version.to_owned(), kind.to_owned());
     let node = KINDS.by_kind.get(&key)?;
     Some(Arc::new(Schema::of(Arc::clone(&KINDS.types), *node)))
+}
+
+/// Says which value, the first, of any object's metadata could not be decoded, in the words of Go's decoder.
+pub fn metadata_errors(metadata: &Value) -> Vec<FieldError> {
+    static NODE: LazyLock<Option<Schema>> = LazyLock::new(|| {
+        let node = KINDS.metadata?;
+        Some(Schema::of(Arc::clone(&KINDS.types), node))
+    });
+    NODE.as_ref()
+        .map(|schema| schema.type_errors(metadata))
+        .unwrap_or_default()
 }
 
 /// The OpenAPI v3 schemas of all built-in types, by definition.

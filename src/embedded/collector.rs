@@ -72,9 +72,15 @@ impl Shared {
             if fresh.is_empty() {
                 return waiting;
             }
+            // One that lost many owners is written once, not once for each of them.
+            let gone: HashSet<String> = fresh
+                .iter()
+                .filter(|item| item.what == Follow::Dependents)
+                .map(|item| item.subject.clone())
+                .collect();
             for item in fresh {
                 let done = match item.what {
-                    Follow::Dependents => self.delete_dependents(&item.subject).await,
+                    Follow::Dependents => self.delete_dependents(&item.subject, &gone).await,
                     Follow::Foreground => self.finish_owner(&item.subject, FOREGROUND).await,
                     Follow::Orphan => self.finish_owner(&item.subject, ORPHAN).await,
                     Follow::Namespace => self.empty_namespace(&item.subject).await,
@@ -97,15 +103,24 @@ impl Shared {
     }
 
     /// Deletes what a gone owner owned, unless another owner is left.
-    async fn delete_dependents(&self, owner: &str) -> Result<bool, Failure> {
+    async fn delete_dependents(
+        &self,
+        owner: &str,
+        gone: &HashSet<String>,
+    ) -> Result<bool, Failure> {
         for key in self.store.dependents(owner).await? {
-            self.release_dependent(&key, owner, false).await?;
+            self.release_dependent(&key, gone, false).await?;
         }
         Ok(true)
     }
 
-    /// Takes one owner away from a dependent: it goes when it was the last one.
-    async fn release_dependent(&self, key: &Key, owner: &str, orphan: bool) -> Result<(), Failure> {
+    /// Takes owners away from a dependent: it goes when they were the last ones.
+    async fn release_dependent(
+        &self,
+        key: &Key,
+        gone: &HashSet<String>,
+        orphan: bool,
+    ) -> Result<(), Failure> {
         let catalog = self.catalog().await?;
         let Some(resource) = catalog.stored(&key.resource).cloned() else {
             return Ok(());
@@ -121,7 +136,10 @@ impl Shared {
                 .unwrap_or_default();
             let others: Vec<Value> = references
                 .iter()
-                .filter(|reference| reference["uid"] != owner)
+                .filter(|reference| {
+                    let uid = reference["uid"].as_str();
+                    uid.is_none_or(|uid| !gone.contains(uid))
+                })
                 .cloned()
                 .collect();
             if others.is_empty() && !orphan {
@@ -192,8 +210,9 @@ impl Shared {
         let owner = encode::value(&resource, &row)?;
         let uid = meta(&owner, "uid").to_owned();
         let mut blocked = false;
+        let gone = HashSet::from([uid.clone()]);
         for key in self.store.dependents(&uid).await? {
-            self.release_dependent(&key, &uid, finalizer == ORPHAN)
+            self.release_dependent(&key, &gone, finalizer == ORPHAN)
                 .await?;
             blocked |= self.still_blocks(&key, &uid).await?;
         }
@@ -234,14 +253,14 @@ impl Shared {
                 return Ok(());
             }
             let mut object = old.clone();
-            let strike = |list: &mut Value| {
-                if let Some(list) = list.as_array_mut() {
+            let mut strike = |place: &str| {
+                if let Some(Value::Array(list)) = object.pointer_mut(place) {
                     list.retain(|item| item != finalizer);
                 }
             };
-            strike(&mut object["metadata"]["finalizers"]);
+            strike("/metadata/finalizers");
             if &*resource.storage == NAMESPACES {
-                strike(&mut object["spec"]["finalizers"]);
+                strike("/spec/finalizers");
             }
             let stored = if nothing_holds(resource, &object) {
                 object::meta_mut(&mut object).remove("finalizers");

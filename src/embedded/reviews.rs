@@ -6,6 +6,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::catalog::Resource;
+use super::object;
 use super::service::{Answer, Call};
 use super::status::{Cause, Failure, Subject};
 
@@ -26,11 +27,13 @@ pub(super) fn answer(resource: &Resource, call: &Call) -> Result<Option<Answer>,
         false => serde_json::from_slice(&call.body)
             .map_err(|cause| Failure::bad_request(format!("error decoding the review: {cause}")))?,
     };
-    if !review.is_object() {
+    if !review.is_object() && !review.is_null() {
         return Err(Failure::bad_request(
             "error decoding the review: it is not an object",
         ));
     }
+    object::readable(resource, &review)
+        .map_err(|why| why.refuse(&resource.subject.kind, &resource.version))?;
     if resource.subject.kind.ends_with("SubjectAccessReview")
         && review["spec"]["resourceAttributes"].is_object()
             == review["spec"]["nonResourceAttributes"].is_object()
@@ -59,14 +62,14 @@ pub(super) fn answer(resource: &Resource, call: &Call) -> Result<Option<Answer>,
         }),
         _ => json!({"authenticated": false, "error": "the embedded store gives out no tokens"}),
     };
-    review["apiVersion"] = resource.api_version().into();
-    review["kind"] = resource.subject.kind.as_str().into();
-    if !review["metadata"].is_object() {
-        review["metadata"] = json!({});
-    }
+    let metadata = object::meta_mut(&mut review);
     if resource.subject.kind == "SelfSubjectReview" {
-        review["metadata"]["creationTimestamp"] = call.writer.now.as_str().into();
+        let now = call.writer.now.as_str();
+        metadata.insert("creationTimestamp".into(), now.into());
     }
-    review["status"] = status;
+    let fields = object::map_of(&mut review);
+    fields.insert("apiVersion".into(), resource.api_version().into());
+    fields.insert("kind".into(), resource.subject.kind.as_str().into());
+    fields.insert("status".into(), status);
     Ok(Some(Answer::json(201, review)))
 }

@@ -38,6 +38,7 @@ impl Shared {
                 }
                 .map_err(|error| super::write::patch_failure(&error))?,
             };
+            readable(call, &after)?;
             let version = meta(&after, "resourceVersion");
             if !version.is_empty() && version != meta(old, "resourceVersion") {
                 return Err(Failure::stale(&resource.subject, meta(old, "name")));
@@ -61,9 +62,20 @@ impl Shared {
     }
 }
 
+/// Checks that a Scale can be read, and is of the object that the path names.
+fn readable(call: &Call, scale: &Value) -> Result<(), Failure> {
+    object::readable_as("autoscaling", "v1", "Scale", scale).map_err(|why| {
+        match call.method == http::Method::PUT {
+            true => why.refuse("Scale", "v1"),
+            false => super::write::unreadable(scale, &why.why()),
+        }
+    })?;
+    object::same_place(&call.target, scale)
+}
+
 /// A real server keeps no time with the ownership of a scale, and what has none comes first.
 fn forget_time(object: &mut Value) {
-    let Some(entries) = object["metadata"]["managedFields"].as_array_mut() else {
+    let Some(Value::Array(entries)) = object.pointer_mut("/metadata/managedFields") else {
         return;
     };
     for entry in entries.iter_mut() {
@@ -120,7 +132,7 @@ fn view(resource: &Resource, object: &Value) -> Value {
         "creationTimestamp",
     ] {
         if let Some(value) = object["metadata"].get(field) {
-            metadata[field] = value.clone();
+            object::map_of(&mut metadata).insert(field.into(), value.clone());
         }
     }
     let mut status = json!({"replicas": number(&places.status_replicas)});
@@ -166,10 +178,7 @@ pub(super) fn at<'a>(object: &'a Value, path: &str) -> &'a Value {
 fn set(object: &mut Value, path: &str, new: Value) {
     let mut value = object;
     for part in path.split('.').filter(|part| !part.is_empty()) {
-        if !value.is_object() {
-            *value = json!({});
-        }
-        value = &mut value[part];
+        value = object::map_of(value).entry(part).or_insert(Value::Null);
     }
     *value = new;
 }

@@ -390,6 +390,27 @@ fn accepts_yaml(headers: &HeaderMap) -> bool {
     negotiate(accept.unwrap_or_default()) == Ok(Form::Yaml)
 }
 
+/// As much of the warnings as a real server tells: all, or the beginnings of the first.
+fn told(mut warnings: Vec<String>) -> Vec<String> {
+    const TOTAL: usize = 4096;
+    const EACH: usize = 256;
+    if warnings.iter().map(String::len).sum::<usize>() <= TOTAL {
+        return warnings;
+    }
+    let mut left = TOTAL;
+    for warning in &mut warnings {
+        *warning = warning.chars().take(EACH).collect();
+    }
+    let mut fits = |warning: &String| {
+        left = left.saturating_sub(warning.len());
+        left > 0
+    };
+    warnings
+        .into_iter()
+        .take_while(|warning| fits(warning))
+        .collect()
+}
+
 fn respond(answer: Result<Answer, Failure>, yaml: bool) -> Response<Body> {
     let answer = answer
         .unwrap_or_else(|failure| Answer::json(failure.status_code().as_u16(), failure.to_json()));
@@ -436,7 +457,7 @@ fn respond(answer: Result<Answer, Failure>, yaml: bool) -> Response<Body> {
         header::CACHE_CONTROL,
         header::HeaderValue::from_static("no-cache, private"),
     );
-    for warning in answer.warnings {
+    for warning in told(answer.warnings) {
         let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
         let text: String = quoted.chars().filter(|c| !c.is_control()).collect();
         if let Ok(value) = header::HeaderValue::from_str(&format!("299 - \"{text}\"")) {

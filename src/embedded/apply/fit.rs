@@ -12,7 +12,13 @@ pub(super) fn errors(ty: Type<'_>, value: &Value) -> Vec<String> {
     out
 }
 
+/// Nobody reads more of them, and each repeats its path.
+const MOST: usize = 100;
+
 fn check(ty: Type<'_>, value: &Value, path: &str, out: &mut Vec<String>) {
+    if out.len() >= MOST {
+        return;
+    }
     let kind = ty.node().map_or(Kind::Any, |n| n.kind);
     let plain = ty
         .node()

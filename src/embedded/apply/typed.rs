@@ -1,6 +1,6 @@
 //! Walking values by their types: which fields there are, what differs, what merging and removing give.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -379,7 +379,7 @@ fn merge_lists(ty: Type<'_>, live: &[Value], config: &[Value]) -> Vec<Value> {
         .collect::<Vec<_>>()
         .into_iter();
     let mut next = shared.next();
-    let mut done: Vec<&Step> = Vec::new();
+    let mut done: BTreeSet<&Step> = BTreeSet::new();
     let mut out = Vec::new();
     let (mut l, mut r) = (left.iter().peekable(), right.iter().peekable());
     loop {
@@ -387,7 +387,7 @@ fn merge_lists(ty: Type<'_>, live: &[Value], config: &[Value]) -> Vec<Value> {
             (None, None) => break,
             (Some((a, _)), Some((b, _))) => {
                 if a == b {
-                    done.push(a);
+                    done.insert(a);
                     out.extend(join(a));
                     l.next();
                     r.next();
@@ -407,12 +407,12 @@ fn merge_lists(ty: Type<'_>, live: &[Value], config: &[Value]) -> Vec<Value> {
                 l.next();
                 continue;
             }
-            if done.contains(&a) {
+            if done.contains(a) {
                 l.next();
             }
         }
         if let Some((b, _)) = r.next() {
-            done.push(b);
+            done.insert(b);
             out.extend(join(b));
             if next == Some(b) {
                 next = shared.next();

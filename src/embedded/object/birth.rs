@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::catalog::Resource;
-use super::{meta, meta_mut};
+use super::{map_at, map_of, meta, meta_mut};
 
 /// What a real server writes into new objects of some kinds.
 pub(super) fn begin_life(resource: &Resource, object: &mut Value) {
@@ -16,20 +16,24 @@ pub(super) fn begin_life(resource: &Resource, object: &mut Value) {
     match resource.subject.plural.as_str() {
         "namespaces" => {
             let name = meta(object, "name").to_owned();
-            object["spec"] = json!({"finalizers": ["kubernetes"]});
-            object["status"] = json!({"phase": "Active"});
-            let labels = meta_mut(object)
-                .entry("labels")
-                .or_insert_with(|| json!({}));
-            if let Value::Object(labels) = labels {
-                labels.insert("kubernetes.io/metadata.name".into(), name.into());
-            }
+            set(object, "spec", json!({"finalizers": ["kubernetes"]}));
+            set(object, "status", json!({"phase": "Active"}));
+            let labels = meta_mut(object).entry("labels").or_insert(Value::Null);
+            map_of(labels).insert("kubernetes.io/metadata.name".into(), name.into());
         }
-        "pods" => object["status"] = json!({"phase": "Pending", "qosClass": "BestEffort"}),
-        "persistentvolumeclaims" => object["status"] = json!({"phase": "Pending"}),
-        "services" => object["status"] = json!({"loadBalancer": {}}),
+        "pods" => set(
+            object,
+            "status",
+            json!({"phase": "Pending", "qosClass": "BestEffort"}),
+        ),
+        "persistentvolumeclaims" => set(object, "status", json!({"phase": "Pending"})),
+        "services" => set(object, "status", json!({"loadBalancer": {}})),
         _ => {}
     }
+}
+
+fn set(object: &mut Value, field: &str, value: Value) {
+    map_of(object).insert(field.into(), value);
 }
 
 /// A job finds its pods by its uid unless somebody chose another way.
@@ -41,18 +45,19 @@ fn name_pods_of_job(object: &mut Value) {
         meta(object, "uid").to_owned(),
         meta(object, "name").to_owned(),
     );
-    let labels = &mut object["spec"]["template"]["metadata"]["labels"];
-    if !labels.is_object() {
-        *labels = json!({});
-    }
+    let spec = map_at(object, "spec");
+    let template = spec.entry("template").or_insert(Value::Null);
+    let labels = map_at(template, "metadata")
+        .entry("labels")
+        .or_insert(Value::Null);
     for (key, value) in [
         ("batch.kubernetes.io/controller-uid", &uid),
         ("batch.kubernetes.io/job-name", &name),
         ("controller-uid", &uid),
         ("job-name", &name),
     ] {
-        labels[key] = value.as_str().into();
+        map_of(labels).insert(key.into(), value.as_str().into());
     }
-    object["spec"]["selector"] =
-        json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
+    let selector = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
+    spec.insert("selector".into(), selector);
 }

@@ -5,6 +5,7 @@
 
 mod birth;
 mod identity;
+mod readable;
 mod rules;
 
 use serde_json::{Map, Value, json};
@@ -16,7 +17,9 @@ use super::route::FieldValidation;
 
 use super::status::Failure;
 use birth::begin_life;
-pub use identity::{check_applied, identify};
+pub use identity::{check_applied, identify, same_place};
+use readable::typed;
+pub use readable::{Unreadable, bounded, cannot_be_handled, readable, readable_as};
 use rules::{broken, causes_of_immutable, new_finalizers, own_rules, plain_names, unchangeable};
 
 /// Who writes, when, and how strictly.
@@ -81,15 +84,28 @@ pub fn meta<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
 
+/// A value as the fields of an object; whatever else it was is replaced by an empty one.
+///
+/// Writing by index (`object["status"]["phase"] = ..`) panics where something else stands, and
+/// what another process wrote into the file may be anything.
+pub fn map_of(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    match value {
+        Value::Object(fields) => fields,
+        _ => unreachable!("BUG: the value was just made an object"),
+    }
+}
+
+/// The fields of an object at one of its fields, made if there are none.
+pub fn map_at<'o>(object: &'o mut Value, field: &str) -> &'o mut Map<String, Value> {
+    map_of(map_of(object).entry(field).or_insert(Value::Null))
+}
+
 /// The metadata of an object, made if it has none.
 pub fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
-    if !object["metadata"].is_object() {
-        object["metadata"] = json!({});
-    }
-    match &mut object["metadata"] {
-        Value::Object(meta) => meta,
-        _ => unreachable!("BUG: metadata was just made an object"),
-    }
+    map_at(object, "metadata")
 }
 
 /// Makes a new object ready: identity, defaults, checks, ownership of fields.
@@ -172,15 +188,15 @@ pub fn update(
             let finalizers = object["spec"]["finalizers"].clone();
             let sent = object["metadata"]["managedFields"].clone();
             object = old.clone();
-            object["spec"]["finalizers"] = finalizers;
-            object["metadata"]["managedFields"] = sent;
+            map_at(&mut object, "spec").insert("finalizers".into(), finalizers);
+            meta_mut(&mut object).insert("managedFields".into(), sent);
         }
     }
     resource.schema.fill_defaults(&mut object);
     let changed =
         resource.counts_generations() && desired(resource, old) != desired(resource, &object);
     if changed {
-        let next = generation.as_i64().unwrap_or_default() + 1;
+        let next = generation.as_i64().unwrap_or_default().saturating_add(1);
         meta_mut(&mut object).insert("generation".into(), next.into());
     }
     causes.extend(names::check_metadata(
@@ -220,23 +236,17 @@ pub fn update(
     Ok(Draft { object, warnings })
 }
 
-/// How the refusal of an object that cannot be read begins.
-pub fn cannot_be_handled(resource: &Resource) -> String {
-    let kind = &resource.subject.kind;
-    format!(
-        "{kind} in version {:?} cannot be handled as a {kind}: ",
-        resource.version
-    )
-}
-
 /// Drops what the schema does not know, and says what it dropped as strictly as was asked.
 fn shape(resource: &Resource, object: &mut Value, writer: &Writer) -> Result<Vec<String>, Failure> {
-    let refuse = |why: &str| Failure::bad_request(format!("{}{why}", cannot_be_handled(resource)));
-    if resource.schema.is_built_in()
-        && let Some(first) = resource.schema.type_errors(object).first()
-    {
-        return Err(refuse(&first.message));
-    }
+    let kind = &resource.subject.kind;
+    let refuse = |why: &str| {
+        let begin = cannot_be_handled(kind, &resource.version);
+        Failure::bad_request(format!("{begin}{why}"))
+    };
+    // What an apply or a patch made of a stored object was not read as a whole before.
+    bounded(object)
+        .and_then(|()| typed(&resource.schema, object))
+        .map_err(|why| refuse(&why))?;
     let unknown: Vec<String> = resource
         .schema
         .prune(object)
@@ -320,7 +330,7 @@ fn keep_all_but_status(resource: &Resource, old: &Value, object: &mut Value) {
     let finalizers = object["metadata"].get("finalizers").cloned();
     let mut kept = old.clone();
     match status {
-        Some(status) => kept["status"] = status,
+        Some(status) => drop(map_of(&mut kept).insert("status".into(), status)),
         None => remove(&mut kept, "status"),
     }
     let meta = meta_mut(&mut kept);
@@ -350,10 +360,7 @@ fn tidy(object: &mut Value) {
         remove(object, "stringData");
         for (key, value) in plain {
             let encoded = BASE64_STANDARD.encode(value.as_str().unwrap_or_default());
-            if !object["data"].is_object() {
-                object["data"] = json!({});
-            }
-            object["data"][key] = encoded.into();
+            map_at(object, "data").insert(key, encoded.into());
         }
     }
     let meta = meta_mut(object);
@@ -389,7 +396,7 @@ fn restore(meta: &mut Map<String, Value>, field: &str, old: &Value) {
 
 fn copy(object: &mut Value, old: &Value, field: &str) {
     match old.get(field) {
-        Some(value) => object[field] = value.clone(),
+        Some(value) => drop(map_of(object).insert(field.into(), value.clone())),
         None => remove(object, field),
     }
 }

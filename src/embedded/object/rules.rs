@@ -1,6 +1,8 @@
 //! What makes an object invalid: its schema, the rules in it, and the rules that a real server keeps
 //! in Go code and that clients lean on.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::super::catalog::{Custom, Resource};
@@ -152,15 +154,14 @@ pub(super) fn new_finalizers(old: &Value, object: &Value) -> Option<Cause> {
     if meta(old, "deletionTimestamp").is_empty() {
         return None;
     }
-    let none = Vec::new();
-    let before = old["metadata"]["finalizers"].as_array().unwrap_or(&none);
-    let added: Vec<String> = object["metadata"]["finalizers"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(|finalizer| !before.contains(finalizer))
-        .filter_map(|finalizer| finalizer.as_str().map(|text| format!("{text:?}")))
-        .collect();
+    let of = |object: &Value| -> Vec<String> {
+        let list = object["metadata"]["finalizers"].as_array();
+        let texts = list.into_iter().flatten().filter_map(Value::as_str);
+        texts.map(|text| format!("{text:?}")).collect()
+    };
+    let before: BTreeSet<String> = of(old).into_iter().collect();
+    let mut added = of(object);
+    added.retain(|finalizer| !before.contains(finalizer));
     (!added.is_empty()).then(|| Cause {
         reason: "FieldValueForbidden".into(),
         message: format!(

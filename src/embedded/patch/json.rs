@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-use super::{MAX_COPIED, MAX_OPERATIONS, PatchError, json_kind};
+use super::{MAX_COPIED, MAX_DEPTH, MAX_OPERATIONS, PatchError, json_kind};
 
 /// Applies a JSON patch; all operations or none.
 pub fn json_patch(target: &Value, patch: &Value) -> Result<Value, PatchError> {
@@ -54,8 +54,10 @@ fn apply(document: &mut Value, operation: &Value, copied: &mut usize) -> Result<
     let value = || operation.get("value").cloned().unwrap_or(Value::Null);
     match text("op").unwrap_or_default() {
         "add" => {
+            let value = value();
+            within(path, &value)?;
             let (holder, key) = find(document, path)?;
-            insert(holder, &key, value())
+            insert(holder, &key, value)
         }
         "remove" => {
             let (holder, key) = find(document, path)?;
@@ -69,25 +71,29 @@ fn apply(document: &mut Value, operation: &Value, copied: &mut usize) -> Result<
             _ => Err("only an object can replace the whole".to_owned()),
         },
         "replace" => {
+            let value = value();
+            within(path, &value)?;
             let (holder, key) = find(document, path)?;
             match holder {
                 Value::Array(items) => {
                     let place = at(items, &key)?;
-                    *place = value();
+                    *place = value;
                 }
-                other => insert(other, &key, value())?,
+                other => insert(other, &key, value)?,
             }
             Ok(())
         }
         "move" => {
             let (holder, key) = find(document, from()?)?;
             let moved = take(holder, &key)?;
+            within(path, &moved)?;
             let (holder, key) = find(document, path)?;
             insert(holder, &key, moved)
         }
         "copy" => {
             let (holder, key) = find(document, from()?)?;
             let copy = get(holder, &key)?.cloned().unwrap_or(Value::Null);
+            within(path, &copy)?;
             *copied += size(&copy);
             if *copied > MAX_COPIED {
                 return Err(format!("its copies add more than {MAX_COPIED} bytes"));
@@ -119,6 +125,24 @@ fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
         _ => a == b,
+    }
+}
+
+/// Values that are put into each other again and again become so deep that walking them, even to
+/// drop them, ends the process.
+fn within(path: &str, value: &Value) -> Result<(), String> {
+    fn depth(value: &Value) -> usize {
+        match value {
+            Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+            Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or_default(),
+            _ => 0,
+        }
+    }
+    match path.matches('/').count() + depth(value) <= MAX_DEPTH {
+        true => Ok(()),
+        false => Err(format!(
+            "values would stand in more than {MAX_DEPTH} others"
+        )),
     }
 }
 

@@ -20,6 +20,9 @@ pub const MAX_OPERATIONS: usize = 10_000;
 /// The most bytes that the copies of one JSON patch may add.
 pub const MAX_COPIED: usize = 3 << 20;
 
+/// How deep a JSON patch may nest values; what it makes is held to less (see `object`).
+pub const MAX_DEPTH: usize = 256;
+
 /// Why a patch was not applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {

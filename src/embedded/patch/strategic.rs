@@ -1,6 +1,6 @@
 //! Strategic merge patch: lists merge by the key that their type names.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -216,14 +216,16 @@ fn merge_lists(
     let maps = uniform(&old, &new)?;
     if !maps {
         if deletes {
-            return Ok(old.into_iter().filter(|v| !new.contains(v)).collect());
+            let gone: HashSet<String> = new.iter().map(Value::to_string).collect();
+            let stays = |value: &Value| !gone.contains(&value.to_string());
+            return Ok(old.into_iter().filter(stays).collect());
         }
-        let mut merged: Vec<Value> = Vec::with_capacity(old.len() + new.len());
-        for value in old.iter().chain(&new) {
-            if !merged.contains(value) {
-                merged.push(value.clone());
-            }
-        }
+        let mut seen = HashSet::new();
+        let all = old.iter().chain(&new);
+        let merged: Vec<Value> = all
+            .filter(|value| seen.insert(value.to_string()))
+            .cloned()
+            .collect();
         return arrange(merged, &new, &old, None);
     }
     let Some(key) = ty.merge().key else {
@@ -233,15 +235,19 @@ fn merge_lists(
     };
     let (mut merged, new) = special_elements(old.clone(), new, &key)?;
     let before = merged.clone();
+    let mut known = places(&merged, Some(&key));
     for item in &new {
-        let wanted = identity(item, Some(&key))?;
-        let place = merged.iter_mut().find(|m| m.get(&key) == Some(wanted));
+        let wanted = identity(item, Some(&key))?.to_string();
+        let place = known.get(&wanted).and_then(|at| merged.get_mut(*at));
         match (place, item) {
             (Some(place), Value::Object(patch)) => {
                 let original = place.as_object().cloned().unwrap_or_default();
                 *place = Value::Object(merge_maps(ty.items(), original, patch.clone())?);
             }
-            (_, item) => merged.push(item.clone()),
+            (_, item) => {
+                known.entry(wanted).or_insert(merged.len());
+                merged.push(item.clone());
+            }
         }
     }
     arrange(merged, &new, &before, Some(&key))
@@ -320,37 +326,44 @@ fn arrange(
     live: &[Value],
     key: Option<&str>,
 ) -> Result<Vec<Value>, PatchError> {
-    let id = |v: &Value| -> Option<Value> {
-        match key {
-            Some(key) => v.get(key).cloned(),
-            None => Some(v.clone()),
+    let (in_order, in_live) = (places(order, key), places(live, key));
+    // (where the patch has it, where the live list has it, itself)
+    let mut named: Vec<(usize, Option<usize>, Value)> = Vec::new();
+    let mut rest: Vec<(Option<usize>, Value)> = Vec::new();
+    for item in merged {
+        let id = identity(&item, key)?.to_string();
+        let live = in_live.get(&id).copied();
+        match in_order.get(&id) {
+            Some(at) => named.push((*at, live, item)),
+            None => rest.push((live, item)),
         }
-    };
-    for item in &merged {
-        identity(item, key)?;
     }
-    let place = |list: &[Value], item: &Value| {
-        let wanted = id(item);
-        list.iter()
-            .position(|v| wanted.is_some() && id(v) == wanted)
-    };
-    let (mut named, mut rest): (Vec<Value>, Vec<Value>) =
-        merged.into_iter().partition(|v| place(order, v).is_some());
-    named.sort_by_key(|v| place(order, v));
-    rest.sort_by_key(|v| place(live, v).unwrap_or(usize::MAX));
+    named.sort_by_key(|(at, ..)| *at);
+    rest.sort_by_key(|(live, _)| live.unwrap_or(usize::MAX));
     let mut out = Vec::with_capacity(named.len() + rest.len());
     let mut rest = rest.into_iter().peekable();
-    for item in named {
-        while let Some(next) = rest.peek() {
-            match (place(live, next), place(live, &item)) {
-                (Some(a), Some(b)) if a < b => out.extend(rest.next()),
-                _ => break,
+    for (_, live, item) in named {
+        while let (Some((Some(next), _)), Some(here)) = (rest.peek(), live) {
+            if *next >= here {
+                break;
             }
+            out.extend(rest.next().map(|(_, item)| item));
         }
         out.push(item);
     }
-    out.extend(rest);
+    out.extend(rest.map(|(_, item)| item));
     Ok(out)
+}
+
+/// Where each element of a list first stands, by what tells it apart.
+fn places(list: &[Value], key: Option<&str>) -> HashMap<String, usize> {
+    let mut found = HashMap::with_capacity(list.len());
+    for (at, item) in list.iter().enumerate() {
+        if let Ok(id) = identity(item, key) {
+            found.entry(id.to_string()).or_insert(at);
+        }
+    }
+    found
 }
 
 /// A value that is new to the object, without the directives that found nothing to direct.

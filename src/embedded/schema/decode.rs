@@ -2,6 +2,7 @@
 //!
 //! The server answers 400 with the first of these; a CRD's wrong types are validation errors (422).
 
+use base64::{DecodeError, Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
 
 use super::error::{FieldError, Reason};
@@ -22,7 +23,10 @@ fn walk(
     fields: &str,
     errors: &mut Vec<FieldError>,
 ) {
-    let Some(node) = ty.node() else { return };
+    // The first is answered with; the rest would only cost.
+    let Some(node) = ty.node().filter(|_| errors.is_empty()) else {
+        return;
+    };
     if let Some(found) = mismatch(node, value) {
         let message = match found {
             Mismatch::Type(found) => {
@@ -105,6 +109,13 @@ fn mismatch(node: &Node, value: &Value) -> Option<Mismatch> {
                     "parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse {text:?} as \"2006\""
                 )));
             }
+            (Some(text), Some("byte")) => match illegal_byte(text) {
+                Some(at) => {
+                    let text = format!("illegal base64 data at input byte {at}");
+                    return Some(Mismatch::Text(text));
+                }
+                None => true,
+            },
             (text, _) => text.is_some(),
         },
         Kind::IntOrString => match value {
@@ -137,6 +148,15 @@ fn mismatch(node: &Node, value: &Value) -> Option<Mismatch> {
         },
     };
     (!fits).then(|| Mismatch::Type(found.to_owned()))
+}
+
+/// Where a text stops being base64; Go overlooks line ends and bits that are too many.
+fn illegal_byte(text: &str) -> Option<usize> {
+    match BASE64_STANDARD.decode(text.replace(['\r', '\n'], "")) {
+        Ok(_) | Err(DecodeError::InvalidLastSymbol { .. }) => None,
+        Err(DecodeError::InvalidByte(at, _)) => Some(at),
+        Err(_) => Some(text.len() / 4 * 4),
+    }
 }
 
 /// Whether a string is a resource quantity.

@@ -328,7 +328,7 @@ impl Schema {
         validate::validate(self, object, Some(old))
     }
 
-    /// Says which values a built-in kind could not be decoded from, in the words of Go's decoder.
+    /// Says which value, the first, a built-in kind could not be decoded from, in the words of Go's decoder.
     pub fn type_errors(&self, object: &Value) -> Vec<FieldError> {
         decode::type_errors(self.root(), object)
     }

@@ -5,13 +5,31 @@ use serde_json::Value;
 use super::{Additional, Kind, Type};
 
 pub(super) fn prune(ty: Type<'_>, value: &mut Value) -> Vec<String> {
-    let mut dropped = Vec::new();
+    let mut dropped = Dropped::default();
     walk(ty, value, &mut String::new(), &mut dropped);
-    dropped.sort();
-    dropped
+    dropped.paths.sort();
+    dropped.paths
 }
 
-fn walk(ty: Type<'_>, value: &mut Value, path: &mut String, dropped: &mut Vec<String>) {
+/// What is told about what was dropped at most.
+const MOST_BYTES: usize = 64 << 10;
+
+#[derive(Default)]
+struct Dropped {
+    paths: Vec<String>,
+    bytes: usize,
+}
+
+impl Dropped {
+    fn add(&mut self, path: &str) {
+        if self.bytes < MOST_BYTES {
+            self.bytes += path.len();
+            self.paths.push(path.to_owned());
+        }
+    }
+}
+
+fn walk(ty: Type<'_>, value: &mut Value, path: &mut String, dropped: &mut Dropped) {
     let Some(node) = ty.node() else { return };
     if node.kind == Kind::Opaque {
         return;
@@ -35,7 +53,7 @@ fn walk(ty: Type<'_>, value: &mut Value, path: &mut String, dropped: &mut Vec<St
                     _ if node.preserve || matches!(node.additional, Additional::Any) => {}
                     _ => {
                         map.remove(&key);
-                        dropped.push(path.clone());
+                        dropped.add(path);
                     }
                 }
                 path.truncate(length);

@@ -6,6 +6,7 @@
 //! is the same.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -13,16 +14,22 @@ use super::error::{FieldError, Reason};
 use super::format::{self, go_float, quoted};
 use super::{Additional, Flavor, Kind, ListKind, Node, Rules, Schema, Type, resource};
 
+/// What is told about one object at most: a long list of wrong values is wrong in every place,
+/// and nobody reads the rest.
+const MOST_BYTES: usize = 256 << 10;
+
 /// Errors, and how many checks ran: the alternative of `anyOf` with the most is the one that is explained.
 #[derive(Default)]
 struct Outcome {
     errors: Vec<FieldError>,
+    bytes: usize,
     checks: u64,
 }
 
 impl Outcome {
     fn add(&mut self, error: FieldError) {
-        if !self.errors.contains(&error) {
+        if self.bytes < MOST_BYTES && !self.errors.contains(&error) {
+            self.bytes += error.path.len() + error.message.len();
             self.errors.push(error);
         }
     }
@@ -293,9 +300,9 @@ fn list(
     path: &str,
     outcome: &mut Outcome,
 ) {
-    let old_items = old.and_then(Value::as_array);
+    let before = by_keys(ty, old.and_then(Value::as_array));
     for (index, item) in items.iter().enumerate() {
-        let before = old_items.and_then(|old| correlated(ty, old, item));
+        let before = keys_of(ty, item).and_then(|keys| before.get(&keys).copied());
         outcome.merge(check(ty.items(), item, before, &format!("{path}[{index}]")));
     }
     let size = items.len();
@@ -306,24 +313,27 @@ fn list(
     if let Some(most) = rules.max_items.filter(|&most| size as u64 > most) {
         outcome.add(FieldError::too_many(path, size, most));
     }
-    if rules.unique_items
-        && items
-            .iter()
-            .enumerate()
-            .any(|(i, v)| items.iter().take(i).any(|u| u == v))
-    {
+    let mut seen = HashSet::new();
+    if rules.unique_items && !items.iter().all(|item| seen.insert(item.to_string())) {
         let detail = format!("{path} in body shouldn't contain duplicates");
         outcome.add(FieldError::invalid(path, &Value::from(""), &detail));
     }
 }
 
-/// The element that had the same keys; elements of other lists have no identity.
-fn correlated<'a>(ty: Type<'_>, old: &'a [Value], item: &Value) -> Option<&'a Value> {
+/// What tells an element of a list map from the others; elements of other lists have no identity.
+fn keys_of(ty: Type<'_>, item: &Value) -> Option<String> {
     let ListKind::Map(keys) = ty.list_kind() else {
         return None;
     };
-    old.iter()
-        .find(|before| keys.iter().all(|key| before.get(key) == item.get(key)))
+    let found = keys.iter().map(|key| item.get(key).cloned());
+    Some(serde_json::json!(found.collect::<Vec<_>>()).to_string())
+}
+
+fn by_keys<'a>(ty: Type<'_>, old: Option<&'a Vec<Value>>) -> HashMap<String, &'a Value> {
+    let items = old.into_iter().flatten().rev();
+    items
+        .filter_map(|item| Some((keys_of(ty, item)?, item)))
+        .collect()
 }
 
 fn object(

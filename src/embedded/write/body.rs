@@ -1,9 +1,10 @@
 //! Reading the body of a request.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::embedded::catalog::Resource;
 use crate::embedded::duplicates::duplicates;
+use crate::embedded::object;
 use crate::embedded::route::FieldValidation;
 use crate::embedded::service::Call;
 use crate::embedded::status::Failure;
@@ -29,9 +30,14 @@ pub(super) fn decode(resource: &Resource, call: &Call) -> Result<(Value, Vec<Str
             ]));
         }
     };
-    if !value.is_object() {
-        return Err(unrecognized(&"the body is not an object"));
-    }
+    let value = match value {
+        // Go reads a null as an object without fields.
+        Value::Null if resource.custom.is_none() => Value::Object(Map::new()),
+        object @ Value::Object(_) => object,
+        _ => return Err(unrecognized(&"the body is not an object")),
+    };
+    object::readable(resource, &value)
+        .map_err(|why| why.refuse(&resource.subject.kind, &resource.version))?;
     let strictness = call.writer.field_validation;
     if strictness == FieldValidation::Ignore || call.content_type == "application/yaml" {
         return Ok((value, Vec::new()));

@@ -15,7 +15,7 @@ use super::status::{Cause, Failure, Subject};
 use super::{Shared, encode, table};
 use admit::readable;
 use body::decode;
-pub(super) use patch::patch_failure;
+pub(super) use patch::{patch_failure, unreadable};
 
 /// How often an unconditional change is computed again before it gives up.
 const ATTEMPTS: usize = 50;
@@ -349,12 +349,12 @@ impl Shared {
             rest,
             owners_gained: after
                 .iter()
-                .filter(|uid| !before.contains(uid))
+                .filter(|uid| before.binary_search(uid).is_err())
                 .cloned()
                 .collect(),
             owners_lost: before
                 .into_iter()
-                .filter(|uid| !after.contains(uid))
+                .filter(|uid| after.binary_search(uid).is_err())
                 .collect(),
             follow_ups,
         };
@@ -436,7 +436,7 @@ impl From<StoreError> for Stored {
     }
 }
 
-/// The uids that an object names as its owners.
+/// The uids that an object names as its owners, in order.
 pub(super) fn owners(object: &Value) -> Vec<String> {
     let mut found: Vec<String> = object["metadata"]["ownerReferences"]
         .as_array()

@@ -6,7 +6,7 @@ use super::body::decode_yaml;
 use super::part;
 use crate::embedded::apply::{self, ApplyError, Manager, Operation};
 use crate::embedded::catalog::Resource;
-use crate::embedded::object::{self, Part, meta};
+use crate::embedded::object::{self, Part, Unreadable, meta};
 use crate::embedded::service::{Answer, Call};
 use crate::embedded::status::{Cause, Failure, Subject};
 use crate::embedded::{Shared, patch};
@@ -60,7 +60,8 @@ impl Shared {
             match kind {
                 JSON_PATCH => patch::json_patch(old, &sent),
                 MERGE_PATCH => patch::merge_patch(old, &sent),
-                _ => patch::strategic_merge(&resource.schema, old, &sent),
+                _ => patch::strategic_merge(&resource.schema, old, &sent)
+                    .map(|merged| of_its_kind(merged, old)),
             }
             .map_err(|error| patch_failure(&error))
         };
@@ -71,16 +72,15 @@ impl Shared {
             {
                 return Err(Failure::stale(&resource.subject, &name));
             }
-            if resource.custom.is_some() && new["kind"] != resource.subject.kind.as_str() {
-                return Err(other_kind(resource, &name, &new["kind"]));
-            }
+            // What a patch makes is refused as the patch's fault.
+            object::readable(resource, &new).map_err(|why| match why {
+                Unreadable::Mismatch(failure) if failure.code == 422 => failure,
+                why => unreadable(&new, &why.why()),
+            })?;
             object::identify(resource, &call.target, &mut new)?;
             object::update(resource, old, new, part, &call.writer, false).map_err(|failure| {
-                match failure
-                    .message
-                    .strip_prefix(&object::cannot_be_handled(resource))
-                {
-                    // What a patch makes is refused as the patch's fault.
+                let begin = object::cannot_be_handled(&resource.subject.kind, &resource.version);
+                match failure.message.strip_prefix(&begin) {
                     Some(why) => unreadable(&patched(old).unwrap_or_default(), why),
                     None => failure,
                 }
@@ -196,7 +196,7 @@ fn options_invalid(causes: Vec<Cause>) -> Failure {
     Failure::invalid(&Subject::options("PatchOptions"), "", causes)
 }
 
-fn unreadable(patched: &Value, why: &str) -> Failure {
+pub(in crate::embedded) fn unreadable(patched: &Value, why: &str) -> Failure {
     let cause = Cause {
         reason: "FieldValueInvalid".into(),
         message: format!("Invalid value: {:?}: {why}", patched.to_string()),
@@ -210,15 +210,12 @@ fn unreadable(patched: &Value, why: &str) -> Failure {
     Failure::invalid(&nothing, "", vec![cause])
 }
 
-fn other_kind(resource: &Resource, name: &str, kind: &Value) -> Failure {
-    let sent = Subject {
-        kind: kind.as_str().unwrap_or_default().to_owned(),
-        ..resource.subject.clone()
-    };
-    let cause = Cause {
-        reason: "FieldValueInvalid".into(),
-        message: format!("Invalid value: {kind}: must be {}", resource.subject.kind),
-        field: "kind".into(),
-    };
-    Failure::invalid(&sent, name, vec![cause])
+/// A strategic merge patch is merged into a type, whose kind is no field of it.
+fn of_its_kind(mut merged: Value, old: &Value) -> Value {
+    for field in ["apiVersion", "kind"] {
+        if merged[field].is_string() {
+            object::map_of(&mut merged).insert(field.into(), old[field].clone());
+        }
+    }
+    merged
 }
