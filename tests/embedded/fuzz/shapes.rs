@@ -234,7 +234,7 @@ fn workloads() -> Vec<Subject> {
     ]
 }
 
-/// The kinds of the demo, and one whose definition uses what definitions can say.
+/// Kinds of bowline, and one whose definition uses what definitions can say.
 fn custom_kinds() -> Vec<Subject> {
     let mut found: Vec<Subject> = Vec::new();
     let plurals = [
@@ -247,7 +247,7 @@ fn custom_kinds() -> Vec<Subject> {
         ("Release", "releases"),
         ("ReleasePin", "releasepins"),
     ];
-    let world = yaml::documents("demo.yaml", include_str!("../../../src/cli/demo.yaml")).unwrap();
+    let world = yaml::documents("kinds.yaml", include_str!("kinds.yaml")).unwrap();
     for (kind, plural) in plurals {
         let document = world.iter().find(|document| document.value["kind"] == kind);
         let mut object = document.unwrap().value.clone();
