@@ -61,7 +61,10 @@ fn complaint(words: &str, otherwise: String, budget: &Budget) -> Cause {
     };
     let why = budget.repeat(line);
     let has = |part: &str| words.contains(part);
-    if has("Permission denied")
+    if has("not our ref") {
+        // The server hung up before we had said everything.
+        Cause::NoCommit { why }
+    } else if has("Permission denied")
         || has("Host key verification failed")
         || has("IDENTIFICATION HAS CHANGED")
     {

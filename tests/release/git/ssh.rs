@@ -245,6 +245,10 @@ fn an_ssh_that_hangs_or_floods_is_ended_with_all_that_it_started() {
             "denied",
         ),
         (
+            "echo 'fatal: git upload-pack: not our ref 12' >&2; exit 128",
+            "no commit",
+        ),
+        (
             "echo 'ERROR: Repository not found.' >&2; exit 1",
             "no repository",
         ),
