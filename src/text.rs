@@ -143,7 +143,7 @@ fn is_layout(c: char) -> bool {
 }
 
 /// Tells whether a character steers a terminal, reorders text or is drawn as nothing.
-fn is_unsafe(c: char) -> bool {
+pub fn is_unsafe(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
         // C0 with ESC, DEL, C1.

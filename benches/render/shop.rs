@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bowline::api::settings::EnvSettingsSpec;
 use bowline::api::{
     Addon, AddonDefinition, Component, ComponentTypeDefinition, Definitions, EnvSettings,
     Environment, Workload,
@@ -18,7 +17,7 @@ pub struct Shop {
     pub folder: PathBuf,
     objects: Vec<Value>,
     environments: Vec<Environment>,
-    settings: Vec<EnvSettingsSpec>,
+    settings: Vec<EnvSettings>,
 }
 
 impl Shop {
@@ -32,8 +31,7 @@ impl Shop {
             settings: Vec::new(),
         };
         shop.environments = shop.all("Environment");
-        let settings: Vec<EnvSettings> = shop.all("EnvSettings");
-        shop.settings = settings.into_iter().map(|settings| settings.spec).collect();
+        shop.settings = shop.all("EnvSettings");
         shop
     }
 
@@ -70,7 +68,7 @@ impl Shop {
         // A component that was renamed for a measurement keeps the settings of the one that it was.
         let owner = definitions.workload.name_any();
         let settings = self.settings.iter().find(|settings| {
-            settings.owner.component_name == owner && settings.environment == environment
+            settings.spec.owner.component_name == owner && settings.spec.environment == environment
         });
         let inputs = Inputs {
             definitions,

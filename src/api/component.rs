@@ -255,10 +255,19 @@ pub struct PatchOperation {
     pub op: PatchVerb,
     /// A JSON pointer that may hold `[?(@.name=='x')]` and `[*]`; `add` creates missing parents.
     pub path: String,
-    /// The value to add, replace with or merge.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The value to add, replace with or merge; null is a value too.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
     #[schemars(schema_with = "schema::any_value")]
     pub value: Option<Value>,
+}
+
+/// Reads a field that is there, null included, which an Option alone takes for absent.
+fn present<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(field).map(Some)
 }
 
 /// What an operation of a patch does.

@@ -330,6 +330,11 @@ impl Budget {
         }
     }
 
+    /// Tells whether the time is over.
+    pub fn is_late(&self) -> bool {
+        self.ends.is_some_and(|ends| Instant::now() > ends)
+    }
+
     /// Tells whether nothing is left.
     pub fn is_spent(&self) -> bool {
         self.steps == 0

@@ -1,5 +1,6 @@
 //! The flags of verbs that read git references, and what a person's machine says about git.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -11,7 +12,7 @@ use crate::resolve::git::{Allowed, Git, Settings};
 /// How git references are read.
 #[derive(Args, Debug)]
 pub struct GitFlags {
-    /// Let git references name repositories on this machine
+    /// Let git references name repositories on this machine, as files or on a loopback address
     #[arg(long)]
     allow_file_repositories: bool,
     /// A directory with a file per host that holds the token for it
@@ -29,11 +30,13 @@ impl GitFlags {
             )
             .with_hint("set HOME or XDG_CACHE_HOME"));
         };
-        let proxy = ["HTTPS_PROXY", "https_proxy"]
-            .into_iter()
-            .find_map(|name| environment.variables.get(std::ffi::OsStr::new(name)))
-            .and_then(|value| value.to_str())
-            .filter(|value| !value.is_empty());
+        let variable = |names: [&str; 2]| {
+            let values = names.into_iter().filter_map(|name| {
+                let value = environment.variables.get(OsStr::new(name))?;
+                value.to_str().filter(|value| !value.is_empty())
+            });
+            values.map(str::to_owned).next()
+        };
         Ok(Git::new(Settings {
             allowed: Allowed {
                 file: self.allow_file_repositories,
@@ -42,7 +45,8 @@ impl GitFlags {
             tokens: self.git_tokens.clone(),
             credential_helpers: true,
             environment: environment.variables.clone(),
-            proxy: proxy.map(str::to_owned),
+            proxy: variable(["HTTPS_PROXY", "https_proxy"]),
+            no_proxy: variable(["NO_PROXY", "no_proxy"]),
             ..Settings::new(cache.join("git"))
         }))
     }

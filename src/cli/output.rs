@@ -45,11 +45,24 @@ pub fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// Writes a value as JSON, indented, with a newline at its end.
+/// Writes a value as JSON, indented, with a newline at its end. What could steer a terminal is escaped.
 pub fn json(value: &impl Serialize) -> String {
-    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
-    text.push('\n');
-    text
+    let json = serde_json::to_string_pretty(value).unwrap_or_default();
+    let mut out = String::with_capacity(json.len() + 1);
+    for c in json.chars() {
+        match text::is_unsafe(c) {
+            // Only strings can hold one.
+            true => {
+                let mut units = [0; 2];
+                for unit in c.encode_utf16(&mut units) {
+                    out += &format!("\\u{unit:04x}");
+                }
+            }
+            false => out.push(c),
+        }
+    }
+    out.push('\n');
+    out
 }
 
 /// Writes a value as a YAML document.
@@ -60,6 +73,14 @@ pub fn yaml(value: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_is_the_same_and_steers_nothing() {
+        let value = serde_json::json!({"a\u{7f}": ["\u{202e}x\n\u{1b}[31m", "é", "\u{e0041}"]});
+        let text = json(&value);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+        assert_eq!(text::clean(&text), text);
+    }
 
     #[test]
     fn columns_are_as_wide_as_what_is_in_them() {

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use kube::ResourceExt;
 use kube::api::{Api, ListParams, PartialObjectMeta, PostParams};
+use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
 use super::Outcome;
@@ -18,7 +18,7 @@ use crate::api::release::{GitRef, Release};
 use crate::api::{Definitions, labels};
 use crate::engine::actions::release::{self as action, GitSources, Source};
 use crate::engine::catalog::Catalog;
-use crate::resolve::{content, git};
+use crate::resolve::{self, content, git};
 use crate::text;
 
 /// What `release` can be told.
@@ -113,8 +113,14 @@ async fn create(
     environment: &Environment,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
+    if let Some(version) = &arguments.version
+        && !version.contains(|c: char| c.is_ascii_alphanumeric())
+    {
+        let message = format!("{version:?} is no version: it has no letter and no digit");
+        return Err(Error::new(Exit::Usage, message));
+    }
     let connection = connect::connect(options, environment).await?;
-    let (definitions, source) = definitions(arguments, &connection, options).await?;
+    let (definitions, source) = definitions(arguments, &connection, options, say).await?;
     let made = action::release(&definitions, arguments.version.as_deref(), &source);
     let name = made.name_any();
     let api: Api<Release> = Api::namespaced(connection.client.clone(), &connection.namespace);
@@ -149,6 +155,12 @@ async fn existing_is_the_same(
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
     let name = made.name_any();
+    let (own, other) = (&made.spec.component.name, &existing.spec.component.name);
+    if own != other {
+        let message = format!("release {name} is there already, of component {other}");
+        return Err(Error::new(Exit::Refused, message)
+            .with_hint("two components came to the same name; choose another version"));
+    }
     let hash = made.annotations().get(labels::CONTENT_HASH);
     let same = existing.spec == made.spec || {
         let git = arguments.git_flags.git(environment)?;
@@ -169,6 +181,7 @@ async fn definitions(
     arguments: &Create,
     connection: &Connection,
     options: &Options,
+    say: &mut dyn FnMut(String),
 ) -> Result<(Definitions, Source), Error> {
     let component = &arguments.component;
     let files = match (&arguments.file, arguments.git) {
@@ -178,10 +191,13 @@ async fn definitions(
     };
     let Some(path) = files else {
         let catalog = Catalog::fetch(&connection.client, &connection.namespace, component).await?;
-        return Ok((catalog.definitions(component)?, Source::Embedded));
+        let definitions = catalog.definitions(component)?;
+        catalog.warnings().for_each(say);
+        return Ok((definitions, Source::Embedded));
     };
     let catalog = Catalog::read(path, options.namespace.as_deref())?;
     let definitions = catalog.definitions(component)?;
+    catalog.warnings().for_each(say);
     let source = match arguments.git {
         true => Source::Git(Box::new(references(&catalog, &definitions)?)),
         false => Source::Embedded,
@@ -192,9 +208,17 @@ async fn definitions(
 /// Finds where in git the files of definitions are.
 fn references(catalog: &Catalog, definitions: &Definitions) -> Result<GitSources, Error> {
     let reference = |kind: &str, name: &str| -> Result<GitRef, Error> {
+        let refused =
+            |why: String| Error::new(Exit::Refused, format!("{kind} {name} by reference: {why}"));
         let file = catalog.file(kind, name).unwrap_or_default();
-        git::work_tree(Path::new(file))
-            .map_err(|error| Error::new(Exit::Refused, format!("{kind} {name}: {error}")))
+        let reference =
+            git::work_tree(Path::new(file)).map_err(|error| refused(error.to_string()))?;
+        // What the reference will be read as has to be what was read here.
+        let bytes = std::fs::read(file)?;
+        let version = Release::api_version(&());
+        resolve::in_file(file, &bytes, &version, kind, name)
+            .map_err(|error| refused(error.to_string()))?;
+        Ok(reference)
     };
     Ok(GitSources {
         component: reference("Component", &definitions.component.name_any())?,
@@ -231,6 +255,9 @@ async fn show(
         let definitions = resolved(&release, &git, say).await?;
         release.spec = action::plain_spec(&definitions);
     }
+    // Neither tells anything about what is shown.
+    release.metadata.managed_fields = None;
+    release.annotations_mut().remove(labels::COMPRESSION);
     Ok(print(arguments.output, &release))
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use jiff::Timestamp;
+use kube::ResourceExt;
 use kube::api::Api;
 use serde_json::Value;
 
@@ -79,35 +80,42 @@ pub async fn run(
             say,
         )
         .await?;
+        let own = definitions.component.name_any();
+        if own != *component {
+            return Err(of_another(&own, component));
+        }
+        // All of it is in one namespace; only files are worth naming.
+        let origins = Origins::Settings;
         let rendered = one(
             &catalog,
+            origins,
             &definitions,
-            component,
             environment_name,
             &library,
             say,
         )?;
+        catalog.warnings().for_each(&mut *say);
         return Ok(print(arguments.output, &[(String::new(), rendered)]));
     };
     let catalog = Catalog::read(path, options.namespace.as_deref())?;
     let mut all = Vec::new();
-    for component in chosen(&catalog, "Component", arguments.component.as_deref()) {
-        let definitions = match &arguments.release {
-            Some(release) => resolved(&catalog.release(release)?, &git, say).await?,
-            None => catalog.definitions(component)?,
+    for (component, definitions) in from_files(&catalog, arguments, &git, say).await? {
+        // Where the definitions of a release are is not where files of the same name are.
+        let origins = match arguments.release {
+            Some(_) => Origins::Settings,
+            None => Origins::All,
         };
-        for environment in chosen(&catalog, "Environment", arguments.environment.as_deref()) {
-            let rendered = one(
-                &catalog,
-                &definitions,
-                component,
-                environment,
-                &library,
-                say,
-            )?;
-            all.push((format!("# {component} in {environment}\n"), rendered));
+        let chosen = match &arguments.environment {
+            Some(name) => vec![name.as_str()],
+            None => catalog.names("Environment").collect(),
+        };
+        for environment in chosen {
+            let title = format!("# {component} in {environment}\n");
+            let rendered = one(&catalog, origins, &definitions, environment, &library, say)?;
+            all.push((title, rendered));
         }
     }
+    catalog.warnings().for_each(&mut *say);
     if let [(title, _)] = all.as_mut_slice() {
         title.clear();
     }
@@ -118,11 +126,45 @@ pub async fn run(
     Ok(print(arguments.output, &all))
 }
 
-fn chosen<'c>(catalog: &'c Catalog, kind: &str, asked: Option<&'c str>) -> Vec<&'c str> {
-    match asked {
-        Some(name) => vec![name],
-        None => catalog.names(kind).collect(),
+/// Returns the components to render: the one that was asked for, that of the release, or all.
+async fn from_files(
+    catalog: &Catalog,
+    arguments: &Arguments,
+    git: &Git,
+    say: &mut dyn FnMut(String),
+) -> Result<Vec<(String, Definitions)>, Error> {
+    if let Some(name) = &arguments.release {
+        let definitions = resolved(&catalog.release(name)?, git, say).await?;
+        let component = definitions.component.name_any();
+        if let Some(asked) = arguments
+            .component
+            .as_ref()
+            .filter(|asked| **asked != component)
+        {
+            return Err(of_another(&component, asked));
+        }
+        return Ok(vec![(component, definitions)]);
     }
+    let components: Vec<_> = match &arguments.component {
+        Some(name) => vec![name.as_str()],
+        None => catalog.names("Component").collect(),
+    };
+    components
+        .into_iter()
+        .map(|name| Ok((name.to_owned(), catalog.definitions(name)?)))
+        .collect()
+}
+
+fn of_another(component: &str, asked: &str) -> Error {
+    let message = format!("the release is of component {component}, not of {asked}");
+    Error::new(Exit::Failed, message)
+}
+
+/// Of which objects the catalog knows where they are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origins {
+    All,
+    Settings,
 }
 
 async fn from_target(
@@ -189,33 +231,25 @@ pub(super) async fn resolved(
 
 fn one(
     catalog: &Catalog,
+    origins: Origins,
     definitions: &Definitions,
-    component: &str,
     environment: &str,
     library: &Library,
     say: &mut dyn FnMut(String),
 ) -> Result<Rendered, Error> {
-    let own = definitions
-        .component
-        .metadata
-        .name
-        .as_deref()
-        .unwrap_or_default();
-    if own != component {
-        let message = format!("the release is of component {own}, not of {component}");
-        return Err(Error::new(Exit::Failed, message));
-    }
-    let settings = catalog.settings(component, environment)?;
+    let component = definitions.component.name_any();
+    let settings = catalog.settings(&component, environment)?;
     let environment = catalog.environment(environment)?;
     let inputs = Inputs {
         definitions,
-        settings: settings.as_ref().map(|settings| &settings.spec),
+        settings: settings.as_ref(),
         environment: &environment,
         namespace: &catalog.namespace,
     };
     let place = |problem: &render::Problem| {
-        let definition = &problem.definition;
-        match catalog.origin(definition.kind, &definition.name) {
+        let render::Definition { kind, name } = &problem.definition;
+        let known = origins == Origins::All || *kind == "EnvSettings";
+        match catalog.origin(kind, name).filter(|_| known) {
             Some(origin) => format!("{origin}: {problem}"),
             None => problem.to_string(),
         }

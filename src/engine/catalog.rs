@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use kube::api::{Api, ListParams};
 use kube::{Client, Resource};
@@ -122,12 +123,41 @@ pub struct Catalog {
     place: String,
     /// The namespace that all objects are in.
     pub namespace: String,
+    /// What was noticed about objects that were asked for.
+    warnings: Mutex<BTreeSet<String>>,
 }
 
 #[derive(Debug)]
 struct Entry {
+    kind: String,
+    name: String,
     object: Object,
     origin: String,
+}
+
+impl Entry {
+    /// Takes an object, if it is one of ours.
+    fn new(value: Value, origin: String) -> Option<Self> {
+        let said = |pointer| value.pointer(pointer).and_then(Value::as_str);
+        let (group, _) = said("/apiVersion")?.split_once('/')?;
+        let (kind, name) = (
+            said("/kind")?.to_owned(),
+            said("/metadata/name")?.to_owned(),
+        );
+        match value {
+            Value::Object(object) if group == labels::OPENCHOREO_GROUP => Some(Self {
+                kind,
+                name,
+                object,
+                origin,
+            }),
+            _ => None,
+        }
+    }
+
+    fn namespace(&self) -> Option<&str> {
+        self.object.get("metadata")?.get("namespace")?.as_str()
+    }
 }
 
 impl Catalog {
@@ -142,72 +172,55 @@ impl Catalog {
 
     /// Reads every YAML and JSON file of a directory, and of those in it, or one file.
     pub fn read(path: &Path, namespace: Option<&str>) -> Result<Self, CatalogError> {
-        let mut catalog = Self {
-            place: path.display().to_string(),
-            ..Self::default()
-        };
-        let mut namespaces = BTreeSet::new();
+        let mut found = Vec::new();
         for file in files(path)? {
-            let origin = file.display().to_string();
-            let text = fs::read_to_string(&file).map_err(|error| unreadable(&file, error))?;
-            catalog.add_text(&origin, &text, namespace, &mut namespaces)?;
+            let text = read_text(&file)?;
+            // Charts and other people's manifests lie about in repositories; ours name their group.
+            if text.contains(labels::OPENCHOREO_GROUP) {
+                collect(&file.display().to_string(), &text, &mut found)?;
+            }
         }
-        catalog.choose_namespace(namespace, namespaces)
+        Self::choose(path.display().to_string(), found, namespace)
     }
 
     /// Reads texts, each with what messages call it.
     pub fn from_texts<'t>(
         texts: impl IntoIterator<Item = (&'t str, &'t str)>,
     ) -> Result<Self, CatalogError> {
-        let mut catalog = Self {
-            place: "the texts".to_owned(),
-            ..Self::default()
-        };
-        let mut namespaces = BTreeSet::new();
+        let mut found = Vec::new();
         for (origin, text) in texts {
-            catalog.add_text(origin, text, None, &mut namespaces)?;
+            collect(origin, text, &mut found)?;
         }
-        catalog.choose_namespace(None, namespaces)
+        Self::choose("the texts".to_owned(), found, None)
     }
 
-    fn add_text(
-        &mut self,
-        origin: &str,
-        text: &str,
+    /// Takes the objects of one namespace.
+    fn choose(
+        place: String,
+        found: Vec<Entry>,
         namespace: Option<&str>,
-        namespaces: &mut BTreeSet<String>,
-    ) -> Result<(), CatalogError> {
-        for document in yaml::documents(origin, text)? {
-            let own = document.value.pointer("/metadata/namespace");
-            let own = own.and_then(Value::as_str).map(str::to_owned);
-            if let (Some(asked), Some(own)) = (namespace, &own)
-                && asked != own
-            {
-                continue;
-            }
-            let origin = format!("{origin}:{}", document.line);
-            if self.add(document.value, origin)? {
-                namespaces.extend(own);
-            }
-        }
-        Ok(())
-    }
-
-    fn choose_namespace(
-        mut self,
-        namespace: Option<&str>,
-        namespaces: BTreeSet<String>,
     ) -> Result<Self, CatalogError> {
-        let mut found = namespaces.into_iter();
-        self.namespace = match (namespace, found.next(), found.next()) {
-            (Some(asked), ..) => asked.to_owned(),
-            (None, None, _) => "default".to_owned(),
+        let namespaces: BTreeSet<&str> = found.iter().filter_map(Entry::namespace).collect();
+        let mut some = namespaces.iter();
+        let namespace = match (namespace, some.next(), some.next()) {
+            (Some(asked), ..) => asked,
+            (None, None, _) => "default",
             (None, Some(only), None) => only,
             (None, Some(first), Some(second)) => {
                 return Err(CatalogError::Namespaces(format!("{first} and {second}")));
             }
         };
-        Ok(self)
+        let mut catalog = Self {
+            place,
+            namespace: namespace.to_owned(),
+            ..Self::default()
+        };
+        for entry in found {
+            if entry.namespace().is_none_or(|own| own == catalog.namespace) {
+                catalog.add(entry)?;
+            }
+        }
+        Ok(catalog)
     }
 
     /// Fetches a component and everything that it refers to.
@@ -282,34 +295,31 @@ impl Catalog {
             fields.insert("apiVersion".to_owned(), K::api_version(&()).into());
             fields.insert("kind".to_owned(), K::kind(&()).into());
         }
-        let origin = self.place.clone();
-        self.add(value, origin).map(|_| ())
+        match Entry::new(value, self.place.clone()) {
+            Some(entry) => self.add(entry),
+            None => Ok(()),
+        }
     }
 
-    /// Adds an object, if it is one of ours.
-    fn add(&mut self, value: Value, origin: String) -> Result<bool, CatalogError> {
-        let said = |pointer| value.pointer(pointer).and_then(Value::as_str);
-        let group = said("/apiVersion").and_then(|version| version.split_once('/'));
-        let (Some((labels::OPENCHOREO_GROUP, _)), Some(kind), Some(name)) =
-            (group, said("/kind"), said("/metadata/name"))
-        else {
-            return Ok(false);
-        };
-        let (kind, name) = (kind.to_owned(), name.to_owned());
-        let Value::Object(object) = value else {
-            return Ok(false);
-        };
+    fn add(&mut self, entry: Entry) -> Result<(), CatalogError> {
+        let (kind, name) = (entry.kind.clone(), entry.name.clone());
         let known = self.objects.entry(kind.clone()).or_default();
         if let Some(first) = known.get(&name) {
             return Err(CatalogError::Twice {
                 kind,
                 name,
                 first: first.origin.clone(),
-                second: origin,
+                second: entry.origin,
             });
         }
-        known.insert(name, Entry { object, origin });
-        Ok(true)
+        known.insert(name, entry);
+        Ok(())
+    }
+
+    /// Returns what was noticed about the objects that were asked for so far, once.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        let mut noticed = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *noticed).into_iter()
     }
 
     /// Returns the names of the objects of a kind, in order.
@@ -347,13 +357,17 @@ impl Catalog {
                 },
             });
         };
-        definition::typed(entry.object.clone(), name, &mut Vec::new()).map_err(|cause| {
-            CatalogError::Broken {
-                origin: entry.origin.clone(),
-                kind: kind.to_owned(),
-                name: name.to_owned(),
-                cause,
-            }
+        let mut warnings = Vec::new();
+        let found = definition::typed(entry.object.clone(), name, &mut warnings);
+        let mut noticed = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        for warning in warnings {
+            noticed.insert(format!("{}: {kind} {name}: {warning}", entry.origin));
+        }
+        found.map_err(|cause| CatalogError::Broken {
+            origin: entry.origin.clone(),
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            cause,
         })
     }
 
@@ -430,6 +444,37 @@ fn unreadable(path: &Path, error: io::Error) -> CatalogError {
     }
 }
 
+/// Reads a file, and no more of it than the YAML door would take.
+fn read_text(file: &Path) -> Result<String, CatalogError> {
+    let limit = yaml::Limits::default().bytes as u64;
+    let mut text = String::new();
+    fs::File::open(file)
+        .and_then(|open| open.take(limit + 1).read_to_string(&mut text))
+        .map_err(|error| unreadable(file, error))?;
+    Ok(text)
+}
+
+/// Collects our objects from a text, those in a list too.
+fn collect(origin: &str, text: &str, found: &mut Vec<Entry>) -> Result<(), CatalogError> {
+    for document in yaml::documents(origin, text)? {
+        let origin = format!("{origin}:{}", document.line);
+        let mut value = document.value;
+        let is_list = value
+            .get("kind")
+            .and_then(Value::as_str)
+            .is_some_and(|kind| kind.ends_with("List"));
+        match value.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) if is_list => found.extend(
+                items
+                    .into_iter()
+                    .filter_map(|item| Entry::new(item, origin.clone())),
+            ),
+            _ => found.extend(Entry::new(value, origin)),
+        }
+    }
+    Ok(())
+}
+
 /// Lists the YAML and JSON files below a path, in order. Links to directories are not followed, hidden
 /// directories not entered.
 fn files(path: &Path) -> Result<Vec<PathBuf>, CatalogError> {
@@ -457,7 +502,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, CatalogError> {
                 if !name.to_string_lossy().starts_with('.') {
                     open.push(path);
                 }
-            } else if matches!(extension, Some("yaml" | "yml" | "json")) {
+            } else if matches!(extension, Some("yaml" | "yml" | "json")) && path.is_file() {
                 found.push(path);
             }
         }

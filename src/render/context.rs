@@ -8,6 +8,19 @@ use super::read::Instance;
 use crate::api::Object;
 use crate::cel::Bindings;
 
+/// The names in templates of a type, as [`Context::of_type`] binds them.
+pub(super) const OF_TYPE: &[&str] = &["metadata", "spec", "build", "workload", "environment"];
+/// The names in templates of an addon, as [`Context::of_addon`] binds them.
+pub(super) const OF_ADDON: &[&str] = &[
+    "metadata",
+    "spec",
+    "instanceId",
+    "component",
+    "build",
+    "workload",
+    "environment",
+];
+
 /// What is the same for the type and for every addon.
 pub(super) struct Context {
     metadata: Value,

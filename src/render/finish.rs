@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::labels;
 use super::make::Made;
 use super::{Notes, Problem};
+use crate::api::Object;
 use crate::api::rendered::RenderedResource;
-use crate::api::{Object, names};
 
 /// The kinds of Kubernetes itself that have no namespace, by group.
 // A custom kind is taken for a namespaced one; a template says `namespace: ""` where it is not.
@@ -88,18 +89,23 @@ struct Identity {
 /// Finishes the resources and puts them in order.
 pub(super) fn finish(made: Vec<Made>, namespace: &str, notes: &mut Notes) -> Vec<RenderedResource> {
     let mut finished: BTreeMap<Identity, Made> = BTreeMap::new();
+    let mut ids: BTreeMap<String, String> = BTreeMap::new();
     for mut made in made {
         let identity = match identify(&mut made.resource.object, namespace) {
             Ok(identity) => identity,
-            Err((path, message)) => {
-                notes.problems.push(problem(&made, path, message));
+            Err((field, message)) => {
+                let path = format!("template.{field}");
+                notes.problems.push(problem(&made, &path, message));
                 continue;
             }
         };
-        if let Some(Value::Object(metadata)) = made.resource.object.get_mut("metadata") {
-            shorten(metadata.get_mut("labels"));
+        labels::shorten(&mut made.resource.object);
+        let place = format!("{}, {}", made.definition, made.template);
+        if let Some(first) = ids.insert(made.resource.id.clone(), place) {
+            let id = &made.resource.id;
+            let message = format!("the id {id} is there already, from {first}; choose another");
+            notes.problems.push(problem(&made, "id", message));
         }
-        shorten_selectors(&mut made.resource.object);
         if let Some(first) = finished.get(&identity) {
             let message = format!(
                 "{} {} in namespace {:?} is there already, from {}, {}; give one of them another name",
@@ -125,41 +131,54 @@ fn problem(made: &Made, path: &str, message: String) -> Problem {
     }
 }
 
+/// What is wrong with a field of a resource: the field, and why.
+type Wrong = (&'static str, String);
+
+/// Checks that a resource says what it is.
+pub(super) fn check_identity(object: &Object) -> Result<(), Wrong> {
+    text(object.get("apiVersion"), "apiVersion")?;
+    text(object.get("kind"), "kind")?;
+    let metadata = object.get("metadata").and_then(Value::as_object);
+    text(
+        metadata.and_then(|metadata| metadata.get("name")),
+        "metadata.name",
+    )?;
+    Ok(())
+}
+
 /// Reads who an object is, and gives it its namespace.
-fn identify(object: &mut Object, namespace: &str) -> Result<Identity, (&'static str, String)> {
-    let version = text(object.get("apiVersion"), "template.apiVersion")?;
-    let kind = text(object.get("kind"), "template.kind")?;
+fn identify(object: &mut Object, namespace: &str) -> Result<Identity, Wrong> {
+    let version = text(object.get("apiVersion"), "apiVersion")?;
+    let kind = text(object.get("kind"), "kind")?;
     let group = version
         .rsplit_once('/')
         .map_or("", |(group, _)| group)
         .to_owned();
     let Some(Value::Object(metadata)) = object.get_mut("metadata") else {
-        return Err((
-            "template.metadata",
-            "a resource has metadata, a map".to_owned(),
-        ));
+        return Err(("metadata", "a resource has metadata, a map".to_owned()));
     };
-    let name = text(metadata.get("name"), "template.metadata.name")?;
-    let cluster_scoped = CLUSTER_SCOPED
-        .iter()
-        .any(|(known, kinds)| *known == group && kinds.contains(&kind.as_str()));
-    let namespace = match metadata.get("namespace") {
-        // Said to have none.
-        Some(Value::String(own)) if own.is_empty() => String::new(),
-        None | Some(Value::Null) if cluster_scoped => String::new(),
-        None | Some(Value::Null) => namespace.to_owned(),
-        Some(Value::String(own)) => own.clone(),
-        Some(_) => {
-            return Err((
-                "template.metadata.namespace",
-                "a namespace is a string".to_owned(),
-            ));
-        }
+    let name = text(metadata.get("name"), "metadata.name")?;
+    let own = match metadata.remove("namespace") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(own)) => Some(own),
+        Some(_) => return Err(("metadata.namespace", "a namespace is a string".to_owned())),
     };
-    match namespace.is_empty() {
-        true => metadata.remove("namespace"),
-        false => metadata.insert("namespace".to_owned(), Value::String(namespace.clone())),
+    let namespace = match own {
+        _ if is_cluster_scoped(&group, &kind) => match own.filter(|own| !own.is_empty()) {
+            None => String::new(),
+            Some(_) => {
+                let message = format!("a {kind} has no namespace; leave it out");
+                return Err(("metadata.namespace", message));
+            }
+        },
+        // How a custom kind says that it has none; one of Kubernetes is known.
+        Some(own) if own.is_empty() && !is_builtin(&group) => own,
+        Some(own) if !own.is_empty() => own,
+        _ => namespace.to_owned(),
     };
+    if !namespace.is_empty() {
+        metadata.insert("namespace".to_owned(), Value::String(namespace.clone()));
+    }
     Ok(Identity {
         kind,
         group,
@@ -168,51 +187,22 @@ fn identify(object: &mut Object, namespace: &str) -> Result<Identity, (&'static 
     })
 }
 
-fn text(value: Option<&Value>, path: &'static str) -> Result<String, (&'static str, String)> {
+fn is_cluster_scoped(group: &str, kind: &str) -> bool {
+    CLUSTER_SCOPED
+        .iter()
+        .any(|(known, kinds)| *known == group && kinds.contains(&kind))
+}
+
+/// Tells whether a group is one of Kubernetes itself.
+fn is_builtin(group: &str) -> bool {
+    !group.contains('.') || CLUSTER_SCOPED.iter().any(|(known, _)| *known == group)
+}
+
+fn text(value: Option<&Value>, field: &'static str) -> Result<String, Wrong> {
     match value {
         Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
-        Some(Value::String(_)) => Err((path, "it is empty; a resource needs it".to_owned())),
-        Some(_) => Err((path, "it has to be a string".to_owned())),
-        None => Err((path, "it is missing; a resource needs it".to_owned())),
+        Some(Value::String(_)) => Err((field, "it is empty; a resource needs it".to_owned())),
+        Some(_) => Err((field, "it has to be a string".to_owned())),
+        None => Err((field, "it is missing; a resource needs it".to_owned())),
     }
-}
-
-/// Cuts the values of labels that are too long, with a hash.
-fn shorten(labels: Option<&mut Value>) {
-    let Some(Value::Object(labels)) = labels else {
-        return;
-    };
-    for value in labels.values_mut() {
-        if let Value::String(text) = value
-            && text.len() > names::DNS_LABEL
-        {
-            *text = names::label_value(text);
-        }
-    }
-}
-
-/// Cuts the same values where they are looked for: in selectors, and in the labels of pod templates.
-fn shorten_selectors(object: &mut Object) {
-    let Some(Value::Object(spec)) = object.get_mut("spec") else {
-        return;
-    };
-    for within in [
-        &["selector"][..],
-        &["selector", "matchLabels"],
-        &["podSelector", "matchLabels"],
-        &["template", "metadata", "labels"],
-        &["jobTemplate", "metadata", "labels"],
-        &["jobTemplate", "spec", "template", "metadata", "labels"],
-    ] {
-        shorten(follow(spec, within));
-    }
-}
-
-fn follow<'o>(object: &'o mut Object, path: &[&str]) -> Option<&'o mut Value> {
-    let (first, rest) = path.split_first()?;
-    let mut value = object.get_mut(*first)?;
-    for step in rest {
-        value = value.as_object_mut()?.get_mut(*step)?;
-    }
-    Some(value)
 }

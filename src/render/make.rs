@@ -8,14 +8,17 @@ use super::context::Names;
 use super::error::Fault;
 use super::read::{Blueprint, Patch, Resource};
 use super::template::{Expression, Scope, Trail};
-use super::{Definition, Notes, patch};
+use super::{Definition, Notes, finish, patch};
 use crate::api::rendered::RenderedResource;
 use crate::cel::{Bindings, Budget};
+use crate::text;
 
 /// How many resources a component may become.
 const RESOURCES: usize = 1000;
 /// How many bytes they may have together, which is more than an API server takes as one object.
 const BYTES: usize = 4 << 20;
+/// How deep a resource may be nested: as deep as a YAML document that is read back.
+const DEPTH: usize = 100;
 /// What all expressions together may take.
 const STEPS: u64 = 20_000_000;
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -141,11 +144,14 @@ impl Workshop {
     ) -> Result<(), Fault> {
         let trail = Trail::root("template");
         let value = resource.template.value(&trail, &mut self.scope(bindings))?;
-        let Some(Value::Object(object)) = value else {
+        // A template is a map, whatever its expressions give.
+        let value = value.unwrap_or_default();
+        check_depth(&value, "template")?;
+        let bytes = serde_json::to_vec(&value).map_or(0, |json| json.len());
+        self.grow(bytes, "template")?;
+        let Value::Object(object) = value else {
             return Err(fault("template", "this has to be a map"));
         };
-        let bytes = serde_json::to_vec(&object).map_or(0, |json| json.len());
-        self.grow(bytes, "template")?;
         if self.made.len() >= RESOURCES {
             let message = format!("there are more than {RESOURCES} resources; make fewer");
             return Err(fault("forEach", message));
@@ -173,9 +179,16 @@ impl Workshop {
                 continue;
             };
             found = true;
+            check_depth(&after, "operations")?;
             let (Value::Object(object), Some(made)) = (after, self.made.get_mut(at)) else {
                 return Err(fault("operations", "they leave something that is no map"));
             };
+            finish::check_identity(&object).map_err(|(field, message)| {
+                fault(
+                    "operations",
+                    format!("they leave a resource without its {field}: {message}"),
+                )
+            })?;
             made.resource.object = object;
         }
         match (found, &patch.filter) {
@@ -222,10 +235,15 @@ impl Workshop {
             let trail = trail.field("path");
             let scope = &mut self.scope(&bindings);
             let path = operation.path.text(&trail, scope, patch::escape)?;
-            let failed = |message| fault(trail.to_string(), message);
+            // The path as it came out: its columns are not those of what was written.
+            let shown = text::fit(&path, 200);
+            let failed = |message| fault(trail.to_string(), format!("{shown}: {message}"));
             let path = patch::Path::parse(&path).map_err(|error| failed(error.to_string()))?;
             let added = patch::apply(&mut object, operation.verb, &path, value.as_ref())
                 .map_err(|error| failed(error.to_string()))?;
+            if self.budget.is_late() {
+                return Err(failed("the patches took too long; make fewer".to_owned()));
+            }
             self.grow(added, "operations")?;
         }
         Ok(Some(object))
@@ -249,6 +267,23 @@ impl Workshop {
             budget: &mut self.budget,
         }
     }
+}
+
+/// Refuses what is nested so deeply that writing or comparing it could fail.
+fn check_depth(value: &Value, path: &str) -> Result<(), Fault> {
+    let mut open = vec![(value, 1)];
+    while let Some((value, depth)) = open.pop() {
+        if depth > DEPTH {
+            let message = format!("the resource is nested more than {DEPTH} levels deep");
+            return Err(fault(path, message));
+        }
+        match value {
+            Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
+            Value::Object(map) => open.extend(map.values().map(|item| (item, depth + 1))),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn fault(path: impl Into<String>, message: impl Into<String>) -> Fault {

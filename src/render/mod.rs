@@ -18,6 +18,7 @@
 mod context;
 mod error;
 mod finish;
+mod labels;
 mod library;
 mod make;
 pub mod merge;
@@ -32,8 +33,7 @@ mod tests;
 use serde_json::Value;
 
 use crate::api::rendered::RenderedResource;
-use crate::api::settings::EnvSettingsSpec;
-use crate::api::{Definitions, Environment, digest};
+use crate::api::{Definitions, EnvSettings, Environment, digest};
 use crate::yaml;
 
 pub use error::{Column, Definition, Problem, RenderError};
@@ -45,7 +45,7 @@ pub struct Inputs<'a> {
     /// What the release is made of.
     pub definitions: &'a Definitions,
     /// The settings of the component in the environment, if it has any.
-    pub settings: Option<&'a EnvSettingsSpec>,
+    pub settings: Option<&'a EnvSettings>,
     /// Where it is to run.
     pub environment: &'a Environment,
     /// The namespace of the component itself.
@@ -92,7 +92,7 @@ pub fn render(inputs: &Inputs<'_>, library: &Library) -> Result<Rendered, Render
             resources,
             warnings: notes.warnings,
         }),
-        false => Err(RenderError(notes.problems)),
+        false => Err(RenderError(notes.some_problems())),
     }
 }
 
@@ -103,7 +103,20 @@ struct Notes {
     problems: Vec<Problem>,
 }
 
+/// How many problems are told at once; more help nobody.
+const PROBLEMS: usize = 100;
+
 impl Notes {
+    /// Returns the problems, as many as a person would read.
+    fn some_problems(mut self) -> Vec<Problem> {
+        let more = self.problems.len().saturating_sub(PROBLEMS);
+        self.problems.truncate(PROBLEMS);
+        if let (Some(last), 1..) = (self.problems.last_mut(), more) {
+            last.message += &format!(" ({more} more problems are not shown)");
+        }
+        self.problems
+    }
+
     /// Notes faults in a template of a definition.
     fn blame(
         &mut self,

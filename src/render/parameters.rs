@@ -1,6 +1,7 @@
 //! The parameters of a component or an addon instance: merged, then fitted to the schema.
 
 use kube::ResourceExt;
+use serde_json::Value;
 
 use super::library::Library;
 use super::schema;
@@ -59,11 +60,8 @@ impl Sources<'_> {
     }
 
     fn place(&self, problem: schema::Problem, inputs: &Inputs<'_>) -> Problem {
-        let first = problem.path.split(['.', '[']).next();
-        let overridden = self
-            .over
-            .zip(first)
-            .is_some_and(|(over, first)| over.contains_key(first));
+        let steps = steps(&problem.path);
+        let overridden = self.over.is_some_and(|over| decides(over, &steps));
         let (definition, path) = match overridden {
             true => (settings(inputs), &self.over_path),
             false => (component(inputs), &self.base_path),
@@ -93,12 +91,83 @@ pub(super) fn component(inputs: &Inputs<'_>) -> Definition {
     }
 }
 
-/// Names the settings, which are found by component and environment, not by name.
+/// Names the settings.
 pub(super) fn settings(inputs: &Inputs<'_>) -> Definition {
-    let component = inputs.definitions.component.name_any();
-    let environment = inputs.environment.name_any();
+    let named = inputs
+        .settings
+        .and_then(|settings| settings.metadata.name.clone());
     Definition {
         kind: "EnvSettings",
-        name: format!("of {component} in {environment}"),
+        name: named.unwrap_or_default(),
+    }
+}
+
+/// Tells whether parameters have a say about a place: they have it, or something else in its way.
+fn decides(over: &Object, steps: &[String]) -> bool {
+    let mut map = over;
+    for step in steps {
+        match map.get(step) {
+            Some(Value::Object(inner)) => map = inner,
+            Some(_) => return true,
+            None => return false,
+        }
+    }
+    true
+}
+
+/// Splits a path such as `a.b[0]["c.d"]` into its keys and indices.
+fn steps(path: &str) -> Vec<String> {
+    let mut steps = Vec::new();
+    let mut rest = path;
+    while !rest.is_empty() {
+        if let Some(inside) = rest.strip_prefix('[') {
+            let mut quoted = serde_json::Deserializer::from_str(inside).into_iter::<Value>();
+            let step = match quoted.next() {
+                Some(Ok(Value::String(key))) => key,
+                Some(Ok(index)) => index.to_string(),
+                _ => return steps,
+            };
+            let end = quoted.byte_offset();
+            rest = inside.get(end..).unwrap_or_default();
+            rest = rest.strip_prefix(']').unwrap_or(rest);
+            steps.push(step);
+        } else {
+            rest = rest.strip_prefix('.').unwrap_or(rest);
+            let end = rest.find(['.', '[']).unwrap_or(rest.len());
+            let (step, after) = rest.split_at(end);
+            if step.is_empty() {
+                return steps;
+            }
+            steps.push(step.to_owned());
+            rest = after;
+        }
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn whose_a_parameter_is() {
+        let over = json!({"r": {"mem": 1}, "list": [1], "a.b": {"c": null}});
+        let over = over.as_object().unwrap();
+        for (path, expected) in [
+            ("r", true),
+            ("r.mem", true),
+            ("r.cpu", false),
+            ("r.mem.deep", true),
+            ("list[2].x", true),
+            ("[\"a.b\"].c", true),
+            ("[\"a.b\"].d", false),
+            ("other", false),
+            ("", true),
+            ("..", true),
+            ("[", true),
+        ] {
+            assert_eq!(decides(over, &steps(path)), expected, "{path}");
+        }
     }
 }

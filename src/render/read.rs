@@ -3,12 +3,12 @@
 use kube::ResourceExt;
 use serde_json::Value;
 
-use super::context::Context;
+use super::context::{self, Context};
 use super::error::Fault;
 use super::library::Library;
 use super::parameters::{self, Sources};
-use super::template::{self, Expression, Template, Text, Trail};
-use super::{Definition, Inputs, Notes, Problem};
+use super::template::{Expression, Reader, Template, Text, Trail};
+use super::{Definition, Inputs, Notes, Problem, patch};
 use crate::api::AddonDefinition;
 use crate::api::component::{
     AddonInstance, AddonPatch, PatchOperation, PatchVerb, ResourceTemplate,
@@ -64,7 +64,7 @@ pub(super) struct Operation<'t> {
 /// Reads all that a component is rendered from.
 pub(super) fn blueprint<'t>(
     inputs: &Inputs<'t>,
-    library: &Library,
+    library: &'t Library,
     notes: &mut Notes,
 ) -> Blueprint<'t> {
     let definitions = inputs.definitions;
@@ -76,18 +76,14 @@ pub(super) fn blueprint<'t>(
     let sources = Sources {
         base: &definitions.component.spec.parameters,
         base_path: "parameters".to_owned(),
-        over: inputs.settings.map(|settings| &settings.overrides),
+        over: inputs.settings.map(|settings| &settings.spec.overrides),
         over_path: "overrides".to_owned(),
     };
     let schema = &definition.spec.schema.parameters;
     let spec = sources.parameters(schema, &type_, inputs, library, notes);
-    let resources = resources(
-        &type_,
-        "resource",
-        &definition.spec.resources,
-        library,
-        notes,
-    );
+    let mut reader = Reader::new(library, context::OF_TYPE);
+    let templates = &definition.spec.resources;
+    let resources = resources(&type_, "resource", templates, &mut reader, notes);
     let mut addons = Vec::new();
     for (at, instance) in definitions.component.spec.addons.iter().enumerate() {
         addons.extend(addon(at, instance, inputs, library, notes));
@@ -105,7 +101,7 @@ fn addon<'t>(
     at: usize,
     instance: &'t AddonInstance,
     inputs: &Inputs<'t>,
-    library: &Library,
+    library: &'t Library,
     notes: &mut Notes,
 ) -> Option<Instance<'t>> {
     let own = |addon: &&AddonDefinition| {
@@ -133,11 +129,12 @@ fn addon<'t>(
         base_path: format!("addons[{at}].config"),
         over: inputs
             .settings
-            .and_then(|settings| settings.addon_overrides.get(&instance.name))
+            .and_then(|settings| settings.spec.addon_overrides.get(&instance.name))
             .and_then(|instances| instances.get(&instance.instance_id)),
         over_path: format!("addonOverrides.{}.{}", instance.name, instance.instance_id),
     };
     let spec = &found.addon.spec;
+    let mut reader = Reader::new(library, context::OF_ADDON);
     Some(Instance {
         spec: Value::Object(sources.parameters(
             &spec.schema.parameters,
@@ -148,8 +145,8 @@ fn addon<'t>(
         )),
         instance_id: Value::String(instance.instance_id.clone()),
         prefix: format!("{}-{}-", instance.name, instance.instance_id),
-        creates: resources(&definition, "create", &spec.creates, library, notes),
-        patches: patches(&definition, &spec.patches, library, notes),
+        creates: resources(&definition, "create", &spec.creates, &mut reader, notes),
+        patches: patches(&definition, &spec.patches, &mut reader, notes),
         definition,
     })
 }
@@ -157,7 +154,9 @@ fn addon<'t>(
 /// Warns of settings for an addon instance that the component does not have.
 fn warn_of_unused_overrides(inputs: &Inputs<'_>, notes: &mut Notes) {
     let used = &inputs.definitions.component.spec.addons;
-    let overrides = inputs.settings.map(|settings| &settings.addon_overrides);
+    let overrides = inputs
+        .settings
+        .map(|settings| &settings.spec.addon_overrides);
     for (addon, instances) in overrides.into_iter().flatten() {
         for instance in instances.keys() {
             if used
@@ -178,89 +177,143 @@ fn warn_of_unused_overrides(inputs: &Inputs<'_>, notes: &mut Notes) {
     }
 }
 
+/// Reads the templates of resources.
 fn resources<'t>(
     owner: &Definition,
     word: &str,
     templates: &'t [ResourceTemplate],
-    library: &Library,
+    reader: &mut Reader<'t>,
     notes: &mut Notes,
 ) -> Vec<Resource<'t>> {
     let mut read = Vec::with_capacity(templates.len());
     for template in templates {
-        let mut faults = Vec::new();
-        let mut condition = |field, text: &Option<String>| {
-            let text = text.as_deref()?;
-            template::read_expression(text, &Trail::root(field), library, &mut faults)
-        };
-        let include = condition("includeWhen", &template.include_when);
-        let each = condition("forEach", &template.for_each);
-        let entries = template::read_map(
-            &template.template,
-            &Trail::root("template"),
-            library,
-            &mut faults,
-        );
-        let resource = Resource {
-            id: &template.id,
-            label: format!("{word} {}", template.id),
-            include,
-            each,
-            variable: template.var.as_deref().unwrap_or(ITEM),
-            template: Template::Map(entries),
-        };
-        if template.var.is_some() && template.for_each.is_none() {
-            faults.push(Fault {
-                path: "var".to_owned(),
-                column: None,
-                message: "it names the item of a forEach, and there is none".to_owned(),
-            });
-        }
-        notes.blame(owner, &resource.label, faults);
+        let resource = resource(word, template, reader);
+        notes.blame(owner, &resource.label, reader.faults());
         read.push(resource);
     }
     read
 }
 
+fn resource<'t>(
+    word: &str,
+    template: &'t ResourceTemplate,
+    reader: &mut Reader<'t>,
+) -> Resource<'t> {
+    let variable = template.var.as_deref().unwrap_or(ITEM);
+    let each = template.for_each.as_deref();
+    match each {
+        None if template.var.is_some() => {
+            reader.fault(fault(
+                "var",
+                "it names the item of a forEach, and there is none",
+            ));
+        }
+        _ if !is_identifier(variable) => {
+            let message =
+                format!("{variable:?} is no name for an expression; use letters, digits and _");
+            reader.fault(fault("var", message));
+        }
+        Some(_) if reader.knows(variable) => {
+            let message = format!("{variable} is there already; choose another name");
+            reader.fault(fault("var", message));
+        }
+        _ => {}
+    }
+    if template.id.is_empty() {
+        reader.fault(fault(
+            "id",
+            "it is empty; a resource is told from others by it",
+        ));
+    }
+    let looped = each.is_some();
+    let each = each.and_then(|each| reader.expression(each, &Trail::root("forEach")));
+    let rest = |reader: &mut Reader<'t>| {
+        let include = template.include_when.as_deref();
+        let include =
+            include.and_then(|include| reader.expression(include, &Trail::root("includeWhen")));
+        (
+            include,
+            reader.map(&template.template, &Trail::root("template")),
+        )
+    };
+    let (include, entries) = match looped {
+        true => reader.with_name(variable, rest),
+        false => rest(reader),
+    };
+    Resource {
+        id: &template.id,
+        label: format!("{word} {}", template.id),
+        include,
+        each,
+        variable,
+        template: Template::Map(entries),
+    }
+}
+
+/// Tells whether a text can be a variable of CEL.
+fn is_identifier(text: &str) -> bool {
+    const RESERVED: [&str; 4] = ["true", "false", "null", "in"];
+    let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.chars().all(letters)
+        && text.starts_with(|c: char| !c.is_ascii_digit())
+        && !RESERVED.contains(&text)
+}
+
 fn patches<'t>(
     owner: &Definition,
     patches: &'t [AddonPatch],
-    library: &Library,
+    reader: &mut Reader<'t>,
     notes: &mut Notes,
 ) -> Vec<Patch<'t>> {
     let mut read = Vec::with_capacity(patches.len());
-    for (at, patch) in patches.iter().enumerate() {
-        let mut faults = Vec::new();
-        let filter = patch.target.filter.as_deref().and_then(|filter| {
-            let root = Trail::root("target");
-            template::read_expression(filter, &root.field("where"), library, &mut faults)
-        });
-        let root = Trail::root("operations");
-        let mut operations = Vec::with_capacity(patch.operations.len());
-        for (at, written) in patch.operations.iter().enumerate() {
-            operations.push(operation(written, &root.item(at), library, &mut faults));
-        }
-        let patch = Patch {
-            label: format!("patch {at}"),
-            kind: &patch.target.kind,
-            filter,
-            operations,
-        };
-        notes.blame(owner, &patch.label, faults);
+    for (at, written) in patches.iter().enumerate() {
+        let patch = reader.with_name("resource", |reader| patch(at, written, reader));
+        notes.blame(owner, &patch.label, reader.faults());
         read.push(patch);
     }
     read
 }
 
+fn patch<'t>(at: usize, patch: &'t AddonPatch, reader: &mut Reader<'t>) -> Patch<'t> {
+    let target = Trail::root("target");
+    let filter = patch.target.filter.as_deref();
+    let filter = filter.and_then(|filter| reader.expression(filter, &target.field("where")));
+    let root = Trail::root("operations");
+    let operations = patch.operations.iter().enumerate();
+    Patch {
+        label: format!("patch {at}"),
+        kind: &patch.target.kind,
+        filter,
+        operations: operations
+            .map(|(at, written)| operation(written, &root.item(at), reader))
+            .collect(),
+    }
+}
+
 fn operation<'t>(
     written: &'t PatchOperation,
     trail: &Trail<'_>,
-    library: &Library,
-    faults: &mut Vec<Fault>,
+    reader: &mut Reader<'t>,
 ) -> Operation<'t> {
+    let at_path = trail.field("path");
+    let path = reader.text(&written.path, &at_path);
+    if path.is_constant()
+        && let Err(error) = patch::Path::parse(&written.path)
+    {
+        reader.fault(fault(at_path.to_string(), error.to_string()));
+    }
     let value = written.value.as_ref();
     Operation {
         verb: written.op,
-        path: template::read_text(&written.path, &trail.field("path"), library, faults),
-        value: value.map(|value| template::read(value, &trail.field("value"), library, faults)),
+        path,
+        value: value.map(|value| reader.template(value, &trail.field("value"))),
+    }
+}
+
+fn fault(path: impl Into<String>, message: impl Into<String>) -> Fault {
+    Fault {
+        path: path.into(),
+        column: None,
+        message: message.into(),
     }
 }

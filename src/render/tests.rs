@@ -52,12 +52,16 @@ fn environment() -> Environment {
 
 fn render_parts(parts: &Value) -> Result<Rendered, String> {
     let definitions = definitions(parts);
-    let settings: Option<EnvSettingsSpec> = parts.get("settings").map(|settings| {
+    let settings: Option<EnvSettings> = parts.get("settings").map(|settings| {
         let mut settings = settings.clone();
         let fields = settings.as_object_mut().unwrap();
         fields.insert("owner".into(), json!({"componentName": "cart"}));
         fields.insert("environment".into(), "production".into());
-        serde_json::from_value(settings).unwrap()
+        serde_json::from_value(json!({
+            "apiVersion": "openchoreo.dev/v1alpha1", "kind": "EnvSettings",
+            "metadata": {"name": "cart-production"}, "spec": settings,
+        }))
+        .unwrap()
     });
     let inputs = Inputs {
         definitions: &definitions,
@@ -642,7 +646,7 @@ fn what_definitions_become() {
         (
             "a setting of the wrong type",
             "type: {schema: {parameters: {num: integer}}}\nsettings: {overrides: {num: x}}".to_owned(),
-            "EnvSettings of cart in production, overrides.num: ",
+            "EnvSettings cart-production, overrides.num: ",
         ),
         (
             "an addon's parameter of the wrong type",
@@ -652,7 +656,7 @@ fn what_definitions_become() {
         (
             "an addon's setting of the wrong type",
             "component: {addons: [{name: x, instanceId: i}]}\nx: {schema: {parameters: {num: integer}}}\nsettings: {addonOverrides: {x: {i: {num: x}}}}".to_owned(),
-            "EnvSettings of cart in production, addonOverrides.x.i.num: ",
+            "EnvSettings cart-production, addonOverrides.x.i.num: ",
         ),
         (
             "a schema that is wrong",
@@ -730,11 +734,11 @@ x: {schema: {parameters: {num: integer | default=1}}}",
     let warnings: Vec<_> = rendered.warnings.iter().map(ToString::to_string).collect();
     for (warning, expected) in warnings.iter().zip([
         "Component cart, parameters.m: ",
-        "EnvSettings of cart in production, overrides.o: ",
+        "EnvSettings cart-production, overrides.o: ",
         "Component cart, addons[0].config.k: ",
-        "EnvSettings of cart in production, addonOverrides.x.i.l: ",
-        "EnvSettings of cart in production, addonOverrides.x.other: ",
-        "EnvSettings of cart in production, addonOverrides.z.i: ",
+        "EnvSettings cart-production, addonOverrides.x.i.l: ",
+        "EnvSettings cart-production, addonOverrides.x.other: ",
+        "EnvSettings cart-production, addonOverrides.z.i: ",
     ]) {
         assert!(warning.starts_with(expected), "{warning}, not {expected}");
     }

@@ -72,6 +72,18 @@ pub enum Cause {
         /// What is there.
         found: String,
     },
+    /// The file in git has the object more than once, as for several namespaces.
+    #[error(
+        "{file} has {kind} {name} more than once; a reference cannot tell them apart, so keep one in a file"
+    )]
+    TwiceInFile {
+        /// The file, with repository and revision.
+        file: String,
+        /// The kind that was looked for.
+        kind: String,
+        /// The name that was looked for.
+        name: String,
+    },
     /// It is not the definition that it should be.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
@@ -139,7 +151,10 @@ impl Reader<'_> {
         K: Resource<DynamicType = ()> + DeserializeOwned + Serialize,
     {
         let object = match (git_ref, content) {
-            (Some(reference), None) => self.from_git(reference, &K::kind(&()), name).await,
+            (Some(reference), None) => {
+                let (version, kind) = (K::api_version(&()), K::kind(&()));
+                self.from_git(reference, &version, &kind, name).await
+            }
             (None, Some(content)) => content::unpack(content).map_err(Cause::from),
             _ => Err(Cause::NotOne),
         };
@@ -166,12 +181,24 @@ impl Reader<'_> {
         Ok(definition)
     }
 
-    async fn from_git(&self, reference: &GitRef, kind: &str, name: &str) -> Result<Object, Cause> {
+    async fn from_git(
+        &self,
+        reference: &GitRef,
+        version: &str,
+        kind: &str,
+        name: &str,
+    ) -> Result<Object, Cause> {
         let (git, asked) = (self.git.clone(), reference.clone());
         let bytes = tokio::task::spawn_blocking(move || git.read(&asked))
             .await
             .map_err(|_| Cause::GivenUp)??;
-        in_file(reference, &bytes, kind, name)
+        let file = format!(
+            "{}@{}:{}",
+            git::shown(&reference.repository),
+            reference.revision,
+            reference.path
+        );
+        in_file(&file, &bytes, version, kind, name)
     }
 }
 
@@ -182,38 +209,47 @@ fn reference_error(word: &str, shown: &str, cause: Cause) -> ResolveError {
     }
 }
 
-/// Finds the object of a kind and a name in a file, which may hold several.
-fn in_file(reference: &GitRef, bytes: &[u8], kind: &str, name: &str) -> Result<Object, Cause> {
-    let file = format!(
-        "{}@{}:{}",
-        git::shown(&reference.repository),
-        reference.revision,
-        reference.path
-    );
+/// Finds the object of a kind and a name in a file, which may hold others too.
+pub fn in_file(
+    file: &str,
+    bytes: &[u8],
+    version: &str,
+    kind: &str,
+    name: &str,
+) -> Result<Object, Cause> {
     let text = std::str::from_utf8(bytes).map_err(|_| ContentError::NotText)?;
-    let documents = yaml::documents(&file, text)?;
-    let mut found = Vec::new();
-    for document in documents {
+    let mut found = None;
+    let mut others = Vec::new();
+    for document in yaml::documents(file, text)? {
         let said = |pointer| document.value.pointer(pointer).and_then(Value::as_str);
-        let (its_kind, its_name) = (said("/kind"), said("/metadata/name"));
-        if (its_kind, its_name) == (Some(kind), Some(name))
+        let its = (said("/apiVersion"), said("/kind"), said("/metadata/name"));
+        if its == (Some(version), Some(kind), Some(name))
             && let Value::Object(object) = document.value
         {
-            return Ok(object);
+            if found.replace(object).is_some() {
+                return Err(Cause::TwiceInFile {
+                    file: file.to_owned(),
+                    kind: kind.to_owned(),
+                    name: name.to_owned(),
+                });
+            }
+            continue;
         }
-        found.push(match (its_kind, its_name) {
-            (Some(kind), Some(name)) => format!("{kind} {name}"),
+        others.push(match its {
+            (_, Some(kind), Some(name)) => format!("{kind} {name}"),
             _ => "no Kubernetes object".to_owned(),
         });
     }
-    found.truncate(10);
-    Err(Cause::NotInFile {
-        file,
-        kind: kind.to_owned(),
-        name: name.to_owned(),
-        found: match found.is_empty() {
-            true => "nothing".to_owned(),
-            false => found.join(", "),
-        },
+    found.ok_or_else(|| {
+        others.truncate(10);
+        Cause::NotInFile {
+            file: file.to_owned(),
+            kind: format!("{kind} of {version}"),
+            name: name.to_owned(),
+            found: match others.is_empty() {
+                true => "nothing".to_owned(),
+                false => others.join(", "),
+            },
+        }
     })
 }

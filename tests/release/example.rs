@@ -22,7 +22,7 @@ fn rendered(catalog: &Catalog, component: &str, environment: &str) -> Rendered {
     let settings = catalog.settings(component, environment).unwrap();
     let inputs = Inputs {
         definitions: &catalog.definitions(component).unwrap(),
-        settings: settings.as_ref().map(|settings| &settings.spec),
+        settings: settings.as_ref(),
         environment: &catalog.environment(environment).unwrap(),
         namespace: &catalog.namespace,
     };
@@ -151,7 +151,7 @@ fn the_order_of_maps_never_shows() {
         let environment: Environment = again(&environment, &mut numbers);
         let inputs = Inputs {
             definitions: &definitions,
-            settings: Some(&settings.spec),
+            settings: Some(&settings),
             environment: &environment,
             namespace: "default",
         };

@@ -253,7 +253,7 @@ async fn a_file_with_several_objects_is_searched() {
     made.spec.component.name = "cart".into();
     let error = resolve(&made.spec, &git).await.unwrap_err().to_string();
     assert!(
-        error.contains("all.yaml has no Component cart; it has Component checkout-service, "),
+        error.contains("all.yaml has no Component of openchoreo.dev/v1alpha1 cart; it has Component checkout-service, "),
         "{error}"
     );
 }

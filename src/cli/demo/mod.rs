@@ -185,7 +185,7 @@ fn rendered(catalog: &Catalog) -> Result<String, Error> {
         let settings = catalog.settings(component, environment)?;
         let inputs = Inputs {
             definitions: &definitions,
-            settings: settings.as_ref().map(|settings| &settings.spec),
+            settings: settings.as_ref(),
             environment: &catalog.environment(environment)?,
             namespace: &catalog.namespace,
         };

@@ -160,12 +160,17 @@ impl Entry {
     /// Gives the finished directory its name.
     pub fn publish(&self, part: &Path, _held: &Lock) -> Result<(), Cause> {
         fs::write(part.join(USED), "\n").map_err(failed(part))?;
-        fs::rename(part, &self.directory).map_err(failed(&self.directory))
-    }
-
-    /// Removes a commit that turned out to be damaged.
-    pub fn discard(&self, _held: &Lock) -> Result<(), Cause> {
-        discard(&self.directory)
+        // A damaged one makes room only now that there is a whole one.
+        let old = self.directory.with_extension("old");
+        remove_all(&old)?;
+        match fs::rename(&self.directory, &old) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(failed(&self.directory)(error));
+            }
+            _ => {}
+        }
+        fs::rename(part, &self.directory).map_err(failed(&self.directory))?;
+        remove_all(&old)
     }
 }
 

@@ -136,7 +136,7 @@ fn roots(settings: &Settings) -> Result<RootCerts, Cause> {
 
 fn proxy(settings: &Settings, origin: &Origin) -> Result<Option<ureq::Proxy>, Cause> {
     match &settings.proxy {
-        Some(proxy) if origin.secure => {
+        Some(proxy) if origin.secure && !goes_around(settings.no_proxy.as_deref(), origin) => {
             ureq::Proxy::new(proxy)
                 .map(Some)
                 .map_err(|_| Cause::Unreachable {
@@ -145,6 +145,30 @@ fn proxy(settings: &Settings, origin: &Origin) -> Result<Option<ureq::Proxy>, Ca
         }
         _ => Ok(None),
     }
+}
+
+/// Tells whether a host is on the list of those that are reached without the proxy: by name, as a part of
+/// a domain, with a port, or as one of all (`*`).
+fn goes_around(list: Option<&str>, origin: &Origin) -> bool {
+    let port = origin.port.unwrap_or(443).to_string();
+    let names = list.unwrap_or_default().split(',').map(str::trim);
+    names.filter(|name| !name.is_empty()).any(|name| {
+        let (name, fits) = match name.rsplit_once(':') {
+            Some((name, wanted)) if wanted.bytes().all(|digit| digit.is_ascii_digit()) => {
+                (name, wanted == port)
+            }
+            _ => (name, true),
+        };
+        let name = name
+            .trim_start_matches("*.")
+            .trim_start_matches('.')
+            .to_ascii_lowercase();
+        let host = origin.host.to_ascii_lowercase();
+        let below = host
+            .strip_suffix(&name)
+            .is_some_and(|rest| rest.ends_with('.'));
+        fits && (name == "*" || host == name || below)
+    })
 }
 
 impl<'a> Http for Client<'a> {

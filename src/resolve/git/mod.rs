@@ -71,6 +71,8 @@ pub struct Settings {
     pub authorities: Option<PathBuf>,
     /// The proxy for https.
     pub proxy: Option<String>,
+    /// The hosts that are reached without it, as `NO_PROXY` lists them.
+    pub no_proxy: Option<String>,
 }
 
 /// What one fetch may use, and the cache as a whole.
@@ -119,6 +121,7 @@ impl Settings {
             environment: BTreeMap::new(),
             authorities: None,
             proxy: None,
+            no_proxy: None,
         }
     }
 }
@@ -189,7 +192,6 @@ impl Git {
         if let Ok(found) = self.look(&entry, wanted) {
             return found;
         }
-        entry.discard(&lock)?;
         self.fetch(&entry, wanted, &lock, &budget)?;
         let found = self.look(&entry, wanted);
         drop(lock);

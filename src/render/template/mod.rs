@@ -1,0 +1,192 @@
+//! `${...}` in the strings of a template.
+//!
+//! A string that is one expression becomes its value, with its type; expressions among text become text.
+//! `$${` stands for `${` itself. What an expression gives is never read as a template again, so `${` and
+//! `{{ }}` in data are only data.
+//!
+//! A template is read as a whole before any of it is evaluated: a mistake in a resource that development
+//! leaves out is found there, not in production.
+
+mod reader;
+mod trail;
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::error::{Column, Fault};
+use crate::cel::{self, Bindings, Budget, Program};
+
+pub(super) use reader::Reader;
+pub(super) use trail::Trail;
+
+/// A template that was read.
+pub(super) enum Template<'t> {
+    /// Has no expression in it.
+    Constant(&'t Value),
+    Text(Text<'t>),
+    List(Vec<Template<'t>>),
+    Map(Vec<(Text<'t>, Template<'t>)>),
+}
+
+/// A string of a template: text and expressions in turn.
+pub(super) struct Text<'t>(Vec<Part<'t>>);
+
+enum Part<'t> {
+    Text(Cow<'t, str>),
+    Expression(Expression),
+}
+
+/// One `${...}`.
+pub(super) struct Expression {
+    program: Program,
+    column: Column,
+}
+
+/// What an evaluation may see and spend.
+pub(super) struct Scope<'s> {
+    pub(super) bindings: &'s Bindings<'s>,
+    pub(super) budget: &'s mut Budget,
+}
+
+impl Expression {
+    /// Tells whether the expression needs a name.
+    pub(super) fn uses(&self, name: &str) -> bool {
+        self.program.uses(name)
+    }
+
+    /// Evaluates the expression; None is an empty optional.
+    pub(super) fn value(
+        &self,
+        trail: &Trail<'_>,
+        scope: &mut Scope<'_>,
+    ) -> Result<Option<Value>, Fault> {
+        self.program
+            .evaluate_template(scope.bindings, scope.budget)
+            .map_err(|error| self.fault(trail, &error.to_string()))
+    }
+
+    /// Evaluates an expression that has to say true or false.
+    pub(super) fn holds(&self, trail: &Trail<'_>, scope: &mut Scope<'_>) -> Result<bool, Fault> {
+        match self.value(trail, scope)? {
+            Some(Value::Bool(holds)) => Ok(holds),
+            other => {
+                let found = kind(other.as_ref());
+                Err(self.fault(trail, &format!("this has to be true or false, not {found}")))
+            }
+        }
+    }
+
+    pub(super) fn fault(&self, trail: &Trail<'_>, message: &str) -> Fault {
+        let source = crate::text::fit(&crate::text::line(self.program.source().trim()), 80);
+        trail.fault(self.column, format!("${{{source}}}: {message}"))
+    }
+
+    fn text(&self, trail: &Trail<'_>, scope: &mut Scope<'_>) -> Result<String, Fault> {
+        match self.value(trail, scope)? {
+            Some(Value::String(text)) => Ok(text),
+            Some(Value::Bool(is)) => Ok(is.to_string()),
+            Some(Value::Number(number)) => Ok(match number.as_f64() {
+                Some(double) if number.is_f64() => cel::double_text(double),
+                _ => number.to_string(),
+            }),
+            other => {
+                let found = kind(other.as_ref());
+                let message = format!("{found} cannot stand among text; make a string of it");
+                Err(self.fault(trail, &message))
+            }
+        }
+    }
+}
+
+fn kind(value: Option<&Value>) -> &'static str {
+    match value {
+        None => "an omitted value",
+        Some(Value::Null) => "null",
+        Some(Value::Bool(_)) => "true or false",
+        Some(Value::Number(_)) => "a number",
+        Some(Value::String(_)) => "a string",
+        Some(Value::Array(_)) => "a list",
+        Some(Value::Object(_)) => "a map",
+    }
+}
+
+impl Text<'_> {
+    /// Tells whether there is no expression in it.
+    pub(super) fn is_constant(&self) -> bool {
+        !self
+            .0
+            .iter()
+            .any(|part| matches!(part, Part::Expression(_)))
+    }
+
+    /// Evaluates a string that stays a string; each expression's text goes through `quote`.
+    pub(super) fn text(
+        &self,
+        trail: &Trail<'_>,
+        scope: &mut Scope<'_>,
+        quote: fn(&str) -> String,
+    ) -> Result<String, Fault> {
+        let mut out = String::new();
+        for part in &self.0 {
+            match part {
+                Part::Text(text) => out.push_str(text),
+                Part::Expression(expression) => {
+                    out.push_str(&quote(&expression.text(trail, scope)?));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    fn value(&self, trail: &Trail<'_>, scope: &mut Scope<'_>) -> Result<Option<Value>, Fault> {
+        match self.0.as_slice() {
+            [Part::Expression(expression)] => expression.value(trail, scope),
+            _ => Ok(Some(Value::String(self.text(
+                trail,
+                scope,
+                str::to_owned,
+            )?))),
+        }
+    }
+}
+
+impl Template<'_> {
+    fn is_constant(&self) -> bool {
+        matches!(self, Self::Constant(_))
+    }
+
+    /// Evaluates the template; None where it is an expression that is left out.
+    pub(super) fn value(
+        &self,
+        trail: &Trail<'_>,
+        scope: &mut Scope<'_>,
+    ) -> Result<Option<Value>, Fault> {
+        Ok(Some(match self {
+            Self::Constant(value) => (*value).clone(),
+            Self::Text(text) => return text.value(trail, scope),
+            Self::List(items) => {
+                let mut list = Vec::with_capacity(items.len());
+                for (at, item) in items.iter().enumerate() {
+                    list.extend(item.value(&trail.item(at), scope)?);
+                }
+                Value::Array(list)
+            }
+            Self::Map(entries) => {
+                let mut map = Map::new();
+                for (key, value) in entries {
+                    let key = key.text(trail, scope, str::to_owned)?;
+                    let trail = trail.field(&key);
+                    let Some(value) = value.value(&trail, scope)? else {
+                        continue;
+                    };
+                    if map.contains_key(&key) {
+                        return Err(trail.fault(Column::default(), "this key comes out twice"));
+                    }
+                    map.insert(key.clone(), value);
+                }
+                Value::Object(map)
+            }
+        }))
+    }
+}
