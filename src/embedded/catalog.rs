@@ -9,6 +9,7 @@ use super::admission::{CrdRules, Policies};
 use super::builtin;
 use super::convert::Shape;
 use super::definitions::is_established;
+use super::scale;
 use super::schema::Schema;
 use super::sqlite::{Key, Revision};
 use super::status::Subject;
@@ -407,6 +408,8 @@ fn custom(definition: &Value) -> Vec<Resource> {
                 .unwrap_or_default(),
             selector: scale.get("labelSelectorPath").map(text),
         });
+        // A number is written there, whoever wrote the definition.
+        let scale = scale.filter(|scale| scale::is_place(&scale.replicas, "spec"));
         if scale.is_some() {
             subresources.push(Subresource {
                 name: "scale".into(),

@@ -14,7 +14,7 @@ use super::catalog::{DEFINITIONS, Resource};
 use super::object::{map_at, map_of, meta};
 use super::status::{Cause, Failure};
 use super::write::Stored;
-use super::{Shared, encode};
+use super::{Shared, encode, scale};
 
 /// The finalizer that lets a definition go only after its objects.
 pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -35,6 +35,7 @@ impl Shared {
         let mut causes = misnamed(object);
         causes.extend(without_storage(object));
         causes.extend(nowhere(object));
+        causes.extend(misplaced(object));
         causes.extend(unusable(&object["spec"]).await?);
         if !causes.is_empty() {
             return Err(Failure::invalid(&resource.subject, &name, causes));
@@ -75,6 +76,7 @@ impl Shared {
         complete_names(object);
         let mut causes: Vec<Cause> = without_storage(object).into_iter().collect();
         if old["spec"]["versions"] != object["spec"]["versions"] {
+            causes.extend(misplaced(object));
             causes.extend(unusable(&object["spec"]).await?);
         }
         causes.extend(changed(old, object));
@@ -251,6 +253,47 @@ fn nowhere(object: &Value) -> Option<Cause> {
             field: "spec.scope".into(),
         },
     })
+}
+
+/// Where the numbers of a scale stand must be a place in an object.
+fn misplaced(object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let versions = object["spec"]["versions"].as_array();
+    for (at, version) in versions.into_iter().flatten().enumerate() {
+        let scale = &version["subresources"]["scale"];
+        if !scale.is_object() {
+            continue;
+        }
+        for (field, below) in [
+            ("specReplicasPath", "spec"),
+            ("statusReplicasPath", "status"),
+        ] {
+            let path = scale[field].as_str().unwrap_or_default();
+            if scale::is_place(path, below) {
+                continue;
+            }
+            let (reason, message) = match path {
+                "" => ("FieldValueRequired", "Required value".to_owned()),
+                path if path.split('.').count() > scale::MOST_STEPS => (
+                    "FieldValueInvalid",
+                    format!(
+                        "Invalid value: {path:?}: should name at most {} fields",
+                        scale::MOST_STEPS - 1
+                    ),
+                ),
+                path => (
+                    "FieldValueInvalid",
+                    format!("Invalid value: {path:?}: should be a json path under .{below}"),
+                ),
+            };
+            causes.push(Cause {
+                reason: reason.into(),
+                message,
+                field: format!("spec.versions[{at}].subresources.scale.{field}"),
+            });
+        }
+    }
+    causes
 }
 
 /// Fields on which the place of stored objects depends.

@@ -8,6 +8,9 @@ use super::object::{self, Part, meta};
 use super::service::{Answer, Call};
 use super::status::{Cause, Failure};
 
+/// How many fields a path to a number may name.
+pub(super) const MOST_STEPS: usize = 32;
+
 impl Shared {
     /// GET of `/scale`.
     pub(super) async fn get_scale(
@@ -164,6 +167,13 @@ fn selector_text(selector: &Value) -> String {
         .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
         .collect();
     terms.join(",")
+}
+
+/// Whether a path leads to a field below one of an object's, and not without end.
+pub(super) fn is_place(path: &str, below: &str) -> bool {
+    let inner = path.strip_prefix('.').and_then(|p| p.strip_prefix(below));
+    inner.is_some_and(|inner| inner.starts_with('.') && inner.len() > 1)
+        && path.split('.').count() <= MOST_STEPS
 }
 
 /// Follows a dotted path such as `.spec.replicas`.

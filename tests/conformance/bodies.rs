@@ -454,6 +454,23 @@ async fn misshapen_definitions(t: Target) -> Outcome {
             .await
             .refused_with(400, "BadRequest", "");
     }
+    for (spec, status, fits) in [
+        (".spec.n", ".status.n", true),
+        (".spec.a.b", ".status.a.b", true),
+        ("", ".status.n", false),
+        (".spec", ".status.n", false),
+        ("spec.n", ".status.n", false),
+        (".status.n", ".status.n", false),
+        (".spec.n", ".spec.n", false),
+        (".spec.n", "", false),
+    ] {
+        let mut body = definition.clone();
+        body["spec"]["versions"][0]["subresources"] =
+            json!({"scale": {"specReplicasPath": spec, "statusReplicasPath": status}});
+        let answer = t.post(path, &body).await;
+        assert_eq!(answer.code == 201, fits, "{spec:?} {status:?}: {answer:?}");
+        assert!(fits || answer.code == 422, "{answer:?}");
+    }
     let body = with(definition, "/spec/scope", json!("x"));
     t.post(path, &body).await.refused_with(
         422,

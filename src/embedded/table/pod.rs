@@ -175,7 +175,8 @@ impl Summary {
     }
 
     fn count_restarts(&mut self, status: &Value) {
-        self.restarts += number(status, "/restartCount");
+        let restarts = number(status, "/restartCount");
+        self.restarts = self.restarts.saturating_add(restarts);
         let ended = text(status, "/lastState/terminated/finishedAt");
         if !ended.is_empty() && self.last_restart.as_deref().unwrap_or_default() < ended {
             self.last_restart = Some(ended.to_owned());

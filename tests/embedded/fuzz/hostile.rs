@@ -91,6 +91,43 @@ fn patches_that_grow() {
     tally.end(&world, "growing");
 }
 
+/// A number that a definition keeps where nobody would look, or nowhere.
+#[test]
+fn scales_of_odd_places() {
+    let world = World::with(&[]);
+    let mut tally = Tally::default();
+    let (collection, definition) = seeds().remove(0);
+    let deep = format!(".spec{}", ".a".repeat(500_000));
+    for path in [
+        deep.as_str(),
+        ".spec",
+        "",
+        ".",
+        ".metadata.name",
+        "spec.replicas",
+        ".spec.",
+    ] {
+        let mut odd = definition.clone();
+        odd["spec"]["versions"][0]["subresources"]["scale"]["specReplicasPath"] = json!(path);
+        let (code, _) = tally.ask(&world, &sent("POST", collection.clone(), JSON, &odd));
+        assert_eq!(code, 422, "{:.40}", path);
+    }
+    // What another process wrote is no better.
+    let mut odd = definition.clone();
+    odd["spec"]["versions"][0]["subresources"]["scale"]["specReplicasPath"] = json!(deep);
+    let kind = super::shapes::subject(&collection, definition, &[]);
+    let stored = super::shapes::store_row(&world, &kind, &kind.object, &odd);
+    world.runtime.block_on(stored);
+    let things = sent("POST", THINGS.into(), JSON, &thing("one", json!({})));
+    assert_eq!(tally.ask(&world, &things).0, 201);
+    let scale = json!({"spec": {"replicas": 2}});
+    tally.ask(
+        &world,
+        &sent("PATCH", format!("{THINGS}/one/scale"), MERGE, &scale),
+    );
+    tally.end(&world, "scales");
+}
+
 /// Long lists and many fields, where each element is looked for among the others.
 #[test]
 fn long_lists() {

@@ -39,17 +39,17 @@ fn odd_values() -> Vec<Value> {
 }
 
 /// A valid object and where it lives.
-struct Subject {
+pub(super) struct Subject {
     collection: String,
     /// Says `shape` wherever it has to differ from others of its kind.
-    object: Value,
+    pub(super) object: Value,
     parts: &'static [&'static str],
     depth: usize,
     /// One in so many is made for good: those that all others depend on cost much.
     kept: usize,
 }
 
-fn subject(collection: &str, object: Value, parts: &'static [&'static str]) -> Subject {
+pub(super) fn subject(collection: &str, object: Value, parts: &'static [&'static str]) -> Subject {
     Subject {
         collection: collection.to_owned(),
         object,
@@ -702,7 +702,7 @@ fn rows_of_any_shape() {
 }
 
 /// Puts an object into the file without asking anybody.
-async fn store_row(world: &World, subject: &Subject, object: &Value, odd: &Value) {
+pub(super) async fn store_row(world: &World, subject: &Subject, object: &Value, odd: &Value) {
     let parts: Vec<&str> = subject.collection.split('/').collect();
     let namespaced = parts.contains(&"namespaces") && parts.last() != Some(&"namespaces");
     let group = match parts[1] {
