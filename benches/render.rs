@@ -187,21 +187,23 @@ fn print_programs(root: &Path, shop: &Shop, ours: &Rendered, call: f64, rounds: 
 /// Renders more and more components, each with parameters of its own.
 fn print_growth(shop: &Shop, library: &Library, counts: &[usize]) {
     let mut definitions = shop.definitions(COMPONENT);
-    let mut least = None;
+    let mut fewest = None;
     for &count in counts {
-        let mut seconds = 0.0;
-        for number in 0..count {
-            vary(&mut definitions, number);
-            let begun = Instant::now();
-            black_box(shop.render(&definitions, ENVIRONMENT, library));
-            seconds += begun.elapsed().as_secs_f64();
-        }
-        let each = seconds / count as f64;
-        let least = *least.get_or_insert(each);
+        let mut times: Vec<f64> = (0..count)
+            .map(|number| {
+                vary(&mut definitions, number);
+                time(|| {
+                    black_box(shop.render(&definitions, ENVIRONMENT, library));
+                })
+            })
+            .collect();
+        let all: f64 = times.iter().sum();
+        let each = middle(&mut times);
+        let fewest = *fewest.get_or_insert(each);
         println!(
-            "render {count} components = {seconds:.3} s, {} each, ratio to the fewest = {:.2}",
+            "render {count} components = {all:.3} s, {} each in the middle, ratio to the fewest = {:.2}",
             ms(each),
-            each / least
+            each / fewest
         );
     }
 }
@@ -272,13 +274,17 @@ fn differs(ours: &Value, theirs: &Value, at: &str) -> Option<String> {
 }
 
 fn median(rounds: usize, mut run: impl FnMut()) -> f64 {
-    let mut times: Vec<f64> = (0..rounds)
-        .map(|_| {
-            let begun = Instant::now();
-            run();
-            begun.elapsed().as_secs_f64()
-        })
-        .collect();
+    let mut times: Vec<f64> = (0..rounds).map(|_| time(&mut run)).collect();
+    middle(&mut times)
+}
+
+fn time(run: impl FnOnce()) -> f64 {
+    let begun = Instant::now();
+    run();
+    begun.elapsed().as_secs_f64()
+}
+
+fn middle(times: &mut [f64]) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
 }

@@ -78,7 +78,7 @@ pub fn contents_mut(spec: &mut ReleaseSpec) -> impl Iterator<Item = &mut Content
 
 /// Returns the spec of a release of definitions with all of them embedded as they are.
 pub fn plain_spec(definitions: &Definitions) -> ReleaseSpec {
-    spec(definitions, &Source::Embedded, |object| Content(object))
+    spec(definitions, &Source::Embedded, Content)
 }
 
 fn spec(
