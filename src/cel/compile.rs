@@ -5,13 +5,9 @@ use std::collections::BTreeSet;
 use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 
 use super::functions::{self, Pattern};
+use super::parser;
 use super::tree::{Call, Constant, Field, Loop, LoopKind, Node, Operator};
 use super::{Bound, CelError, Limits, SyntaxError, TextFunction};
-
-/// The parser recurses once per link of a chain like `a.b.c`; measured: under 4 KiB per byte
-/// of source, unoptimised; a level of brackets costs it some hundred KiB, and it takes 96.
-const STACK_PER_BYTE: usize = 8 << 10;
-const STACK_AT_LEAST: usize = 64 << 20;
 
 /// Reads a source, and returns its tree and the names that it leaves free.
 pub(super) fn compile(
@@ -22,17 +18,9 @@ pub(super) fn compile(
     if source.len() > limits.source {
         return Err(CelError::limit(Bound::Source, limits.source));
     }
-    let stack = STACK_AT_LEAST.saturating_add(source.len().saturating_mul(STACK_PER_BYTE));
-    // The parsed tree is dropped on that thread too: dropping recurses like parsing.
-    std::thread::scope(|scope| {
-        std::thread::Builder::new()
-            .name("cel-parser".to_owned())
-            .stack_size(stack)
-            .spawn_scoped(scope, || parse(dialect, source, limits))
-            .map_err(|error| CelError::syntax(format!("no thread to parse on: {error}")))?
-            .join()
-            .unwrap_or_else(|_| Err(CelError::syntax("the parser gave up")))
-    })
+    let (text, limits) = (source.to_owned(), *limits);
+    parser::run(source.len(), move || parse(dialect, &text, &limits))
+        .unwrap_or_else(|why| Err(CelError::syntax(why)))
 }
 
 fn parse(

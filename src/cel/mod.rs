@@ -33,6 +33,7 @@ mod eval;
 mod functions;
 mod loops;
 mod meter;
+mod parser;
 mod select;
 mod tree;
 mod value;

@@ -153,7 +153,7 @@ impl Reader<'_> {
         let object = match (git_ref, content) {
             (Some(reference), None) => {
                 let (version, kind) = (K::api_version(&()), K::kind(&()));
-                self.from_git(reference, &version, &kind, name).await
+                self.git_file(reference, &version, &kind, name).await
             }
             (None, Some(content)) => content::unpack(content).map_err(Cause::from),
             _ => Err(Cause::NotOne),
@@ -181,7 +181,7 @@ impl Reader<'_> {
         Ok(definition)
     }
 
-    async fn from_git(
+    async fn git_file(
         &self,
         reference: &GitRef,
         version: &str,
