@@ -762,7 +762,7 @@ fn too_many_resources_are_refused() {
     assert!(error.contains("bytes; make them smaller"), "{error}");
     let large = "x".repeat(100_000);
     let operation = |at: usize| format!("{{op: add, path: /data/k{at}, value: {large}}}");
-    let operations: Vec<_> = (0..200).map(operation).collect();
+    let operations: Vec<_> = (0..50).map(operation).collect();
     let growing = format!(
         "type: {{resources: [{{id: a, template: {{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}}}}}]}}\ncomponent: {{addons: [{{name: x, instanceId: i}}]}}\nx: {{patches: [{{target: {{kind: ConfigMap}}, operations: [{}]}}]}}",
         operations.join(", ")
