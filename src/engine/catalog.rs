@@ -510,3 +510,90 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, CatalogError> {
     found.sort();
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMPONENT: &str = "apiVersion: openchoreo.dev/v1alpha1\nkind: Component\nmetadata: {name: c}\nspec: {componentType: deployment/t, paramters: {a: 1}}\n";
+
+    fn in_namespace(namespace: &str) -> String {
+        COMPONENT.replace("{name: c}", &format!("{{name: c, namespace: {namespace}}}"))
+    }
+
+    #[test]
+    fn one_namespace_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+        write("a.yaml", &in_namespace("one"));
+        write("b.yaml", &in_namespace("two"));
+        let error = Catalog::read(directory.path(), None)
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            error,
+            "there are objects of the namespaces one and two; choose one with -n"
+        );
+        let catalog = Catalog::read(directory.path(), Some("two")).unwrap();
+        assert!(catalog.file("Component", "c").unwrap().ends_with("b.yaml"));
+        write("c.yaml", COMPONENT);
+        let error = Catalog::read(directory.path(), Some("two"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("Component c is there twice: in "),
+            "{error}"
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_files_are_read_and_only_ours() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("chart.yaml"), "{{ .Values }}: {{ no yaml }}\n").unwrap();
+        fs::create_dir(path(".hidden")).unwrap();
+        fs::write(path(".hidden/a.yaml"), COMPONENT).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", path("zero.yaml")).unwrap();
+        std::os::unix::fs::symlink(directory.path(), path("round.yaml")).unwrap();
+        let list = "{apiVersion: v1, kind: List, items: [{apiVersion: openchoreo.dev/v1alpha1, kind: Addon, metadata: {name: a}, spec: {}}, {kind: Pod}]}";
+        fs::write(path("list.json"), list).unwrap();
+        let catalog = Catalog::read(directory.path(), None).unwrap();
+        assert_eq!(catalog.names("Addon").collect::<Vec<_>>(), ["a"]);
+        assert_eq!(catalog.names("Component").count(), 0);
+        let error = Catalog::read(&path("none"), None).unwrap_err().to_string();
+        assert!(error.contains("none: "), "{error}");
+    }
+
+    #[test]
+    fn what_is_missing_or_unknown_is_said() {
+        let catalog = Catalog::from_texts([("c.yaml", COMPONENT)]).unwrap();
+        let error = catalog.definitions("c").unwrap_err().to_string();
+        assert_eq!(error, "there is no ComponentTypeDefinition t in the texts");
+        let error = catalog.definitions("d").unwrap_err().to_string();
+        assert_eq!(error, "there is no Component d in the texts; there is c");
+        let warnings: Vec<_> = catalog.warnings().collect();
+        assert_eq!(
+            warnings,
+            ["c.yaml:1: Component c: spec.paramters is not a field and was dropped"]
+        );
+        assert_eq!(catalog.warnings().count(), 0);
+    }
+
+    #[test]
+    fn two_settings_for_one_place_are_refused() {
+        let settings = |name: &str| {
+            format!(
+                "apiVersion: openchoreo.dev/v1alpha1\nkind: EnvSettings\nmetadata: {{name: {name}}}\nspec: {{owner: {{componentName: c}}, environment: e}}\n"
+            )
+        };
+        let text = format!("{}---\n{}", settings("one"), settings("two"));
+        let catalog = Catalog::from_texts([("s.yaml", text.as_str())]).unwrap();
+        let error = catalog.settings("c", "e").unwrap_err().to_string();
+        assert!(
+            error.starts_with("the EnvSettings one and two are both for c in e"),
+            "{error}"
+        );
+        assert!(catalog.settings("c", "other").unwrap().is_none());
+    }
+}

@@ -534,6 +534,71 @@ fn what_definitions_become() {
         ),
         // What is wrong.
         (
+            "a name that nothing has, in what is left out",
+            format!("type: {{resources: [{{id: a, includeWhen: '${{false}}', {template} 'a-${{sepc.x}}'}}}}}}]}}"),
+            "template.metadata.name, column 3: ${sepc.x}: sepc is not defined; there is metadata, spec, build, workload, environment",
+        ),
+        (
+            "a path that is wrong where nothing is done",
+            "component: {addons: [{name: x, instanceId: i}]}\nx: {patches: [{target: {kind: A}, operations: [{op: add, path: 'nopath[', value: '${omit()}'}]}]}".to_owned(),
+            "Addon x, patch 0, operations[0].path: ",
+        ),
+        (
+            "var that is no name",
+            format!("type: {{resources: [{{id: a, forEach: '${{[1]}}', var: my-port, {template} a}}}}}}]}}"),
+            "resource a, var: \"my-port\" is no name for an expression",
+        ),
+        (
+            "var that is reserved",
+            format!("type: {{resources: [{{id: a, forEach: '${{[1]}}', var: 'true', {template} a}}}}}}]}}"),
+            "resource a, var: \"true\" is no name",
+        ),
+        (
+            "var that hides",
+            format!("type: {{resources: [{{id: a, forEach: '${{[1]}}', var: spec, {template} a}}}}}}]}}"),
+            "resource a, var: spec is there already",
+        ),
+        (
+            "two of one id",
+            format!("type: {{resources: [{{id: a, {template} a}}}}}}, {{id: a, {template} b}}}}}}]}}"),
+            "resource a, id: the id a is there already, from ComponentTypeDefinition t, resource a",
+        ),
+        (
+            "an id that a forEach makes too",
+            format!("type: {{resources: [{{id: a-0, {template} a}}}}}}, {{id: a, forEach: '${{[1]}}', {template} b}}}}}}]}}"),
+            "the id a-0 is there already, from ComponentTypeDefinition t, resource a-0",
+        ),
+        (
+            "an empty id",
+            format!("type: {{resources: [{{id: '', {template} a}}}}}}]}}"),
+            "id: it is empty",
+        ),
+        (
+            "a patch that takes the name away",
+            format!("type: {{resources: [{{id: a, {template} a}}}}}}]}}\ncomponent: {{addons: [{{name: x, instanceId: i}}]}}\nx: {{patches: [{{target: {{kind: ConfigMap}}, operations: [{{op: remove, path: /metadata/name}}]}}]}}"),
+            "Addon x, patch 0, operations: they leave a resource without its metadata.name",
+        ),
+        (
+            "a patch to null",
+            format!("type: {{resources: [{{id: a, {template} a}}}}}}]}}\ncomponent: {{addons: [{{name: x, instanceId: i}}]}}\nx: {{patches: [{{target: {{kind: ConfigMap}}, operations: [{{op: add, path: /data, value: null}}]}}]}}"),
+            "a ConfigMap/a",
+        ),
+        (
+            "a path that came out wrong",
+            format!("type: {{resources: [{{id: a, {template} a}}}}}}]}}\ncomponent: {{addons: [{{name: x, instanceId: i}}]}}\nx: {{patches: [{{target: {{kind: ConfigMap}}, operations: [{{op: add, path: '/data/${{\"k\"}}/[bad', value: 1}}]}}]}}"),
+            "operations[0].path: /data/k/[bad: ",
+        ),
+        (
+            "a namespace where there is none",
+            "type: {resources: [{id: a, template: {apiVersion: v1, kind: Namespace, metadata: {name: a, namespace: b}}}]}".to_owned(),
+            "template.metadata.namespace: a Namespace has no namespace",
+        ),
+        (
+            "a parameter of the component beside one of the settings",
+            "type: {schema: {parameters: {r: {cpu: integer, mem: integer}}}}\ncomponent: {parameters: {r: {cpu: bad}}}\nsettings: {overrides: {r: {mem: 1}}}".to_owned(),
+            "Component cart, parameters.r.cpu: ",
+        ),
+        (
             "includeWhen that is no expression",
             format!("type: {{resources: [{{id: a, includeWhen: 'true', {template} a}}}}}}]}}"),
             "ComponentTypeDefinition t, resource a, includeWhen, column 1: this has to be one expression",
@@ -720,6 +785,75 @@ fn resources_are_finished() {
     assert_eq!(at("a", "/spec/selector/matchLabels/l"), cut);
     assert_eq!(at("a", "/spec/template/metadata/labels/l"), cut);
     assert_eq!(at("e", "/spec/selector/l"), cut);
+}
+
+#[test]
+fn labels_are_cut_wherever_they_are_looked_for() {
+    let long = "x".repeat(70);
+    let text = format!(
+        "type: {{resources: [
+          {{id: a, template: {{apiVersion: apps/v1, kind: StatefulSet, metadata: {{name: a}}, spec: {{
+            template: {{spec: {{affinity: {{podAntiAffinity: {{required: [{{labelSelector: {{matchLabels: {{l: {long}}}}}}}]}}}}}}}},
+            volumeClaimTemplates: [{{metadata: {{labels: {{l: {long}}}}}}}]}}}}}},
+          {{id: b, template: {{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: b}}, spec: {{
+            ingress: [{{from: [{{podSelector: {{matchExpressions: [{{key: l, operator: In, values: [{long}]}}]}}}}]}}]}}}}}},
+          {{id: c, template: {{apiVersion: x.io/v1, kind: Query, metadata: {{name: c, annotations: {{l: {long}}}}}, spec: {{selector: {{query: {long}}}, labels: {{l: {long}}}}}}}}}]}}"
+    );
+    let rendered = render_yaml(&text).unwrap();
+    let text = |id: &str| {
+        let found = rendered.resources.iter().find(|one| one.id == id);
+        serde_json::to_string(&found.unwrap().object).unwrap()
+    };
+    let cut = crate::api::names::label_value(&long);
+    for (id, times) in [("a", 2), ("b", 1), ("c", 0)] {
+        assert_eq!(text(id).matches(&cut).count(), times, "{id}");
+    }
+    assert_eq!(text("c").matches(&long).count(), 3);
+}
+
+#[test]
+fn what_grows_deep_is_refused() {
+    let mut value = "'${resource.data}'".to_owned();
+    for _ in 0..60 {
+        value = format!("{{a: {value}}}");
+    }
+    let patch = format!(
+        "{{target: {{kind: ConfigMap}}, operations: [{{op: replace, path: /data, value: {value}}}]}}"
+    );
+    let patches = vec![patch; 75].join(", ");
+    let text = format!(
+        "type: {{resources: [{{id: a, template: {{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, data: x}}}}]}}\ncomponent: {{addons: [{{name: x, instanceId: i}}]}}\nx: {{patches: [{patches}]}}"
+    );
+    let error = render_yaml(&text).unwrap_err();
+    assert!(
+        error.contains("patch 1, operations: the resource is nested more than 100 levels"),
+        "{error}"
+    );
+}
+
+#[test]
+fn floods_are_bounded() {
+    let many: Vec<String> = (0..20_000).map(|_| "'${'".to_owned()).collect();
+    let template = format!(
+        "template: {{apiVersion: v1, kind: A, metadata: {{name: a}}, l: [{}]}}",
+        many.join(", ")
+    );
+    let error = render_yaml(&format!("type: {{resources: [{{id: a, {template}}}]}}")).unwrap_err();
+    assert_eq!(error.lines().count(), 100);
+    assert!(
+        error.ends_with("(19900 more problems are not shown)"),
+        "{error}"
+    );
+    let many: Vec<String> = (0..2100).map(|at| format!("'${{{at}}}'")).collect();
+    let template = format!(
+        "template: {{apiVersion: v1, kind: A, metadata: {{name: a}}, l: [{}]}}",
+        many.join(", ")
+    );
+    let error = render_yaml(&format!("type: {{resources: [{{id: a, {template}}}]}}")).unwrap_err();
+    assert!(
+        error.contains("template.l[2000], column 3: the definition has more than 2000 expressions"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -90,7 +90,7 @@ pub async fn remember(file: &Path, arguments: &str) {
 #[test]
 fn bodies_stay_on_disk() {
     let folder = tempfile::tempdir().unwrap();
-    let count: u64 = sized(300, 10_000);
+    let count: u64 = sized(500, 10_000);
     let file = folder.path().join("store.db");
     let mut other = Other::start("remember", &file, &count.to_string());
     let mut told = Vec::new();

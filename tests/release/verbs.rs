@@ -163,6 +163,7 @@ fn story(user: &User<'_>) {
         "is of component checkout-service",
     );
     user.ends("release create nobody", 1, "there is no Component nobody");
+    user.ends("release create cart --version ++", 2, "is no version");
     user.ends("render cart", 2, "--environment");
     user.ends("release create cart --git --embed", 2, "--embed");
     user.ends("render -f missing", 1, "missing: ");

@@ -404,3 +404,34 @@ impl Read for Part<'_> {
         Ok(read)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn which_hosts_go_around_the_proxy() {
+        let origin = |host: &str, port| Origin {
+            secure: true,
+            host: host.to_owned(),
+            port,
+        };
+        for (list, host, port, expected) in [
+            ("", "git.example.com", None, false),
+            ("git.example.com", "git.example.com", None, true),
+            ("example.com", "git.example.com", None, true),
+            (".example.com", "git.Example.com", None, true),
+            ("*.example.com", "git.example.com", None, true),
+            ("example.com", "badexample.com", None, false),
+            ("other.com, example.com", "example.com", None, true),
+            ("example.com:8443", "example.com", Some(8443), true),
+            ("example.com:8443", "example.com", None, false),
+            ("example.com:443", "example.com", None, true),
+            ("*", "anything", None, true),
+        ] {
+            let found = goes_around(Some(list), &origin(host, port));
+            assert_eq!(found, expected, "{list} {host}");
+        }
+        assert!(!goes_around(None, &origin("example.com", None)));
+    }
+}
