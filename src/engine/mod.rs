@@ -3,4 +3,7 @@
 //! Nothing here knows that terminals exist: no module prints, asks or exits.
 
 pub mod actions;
+pub mod audit;
 pub mod catalog;
+pub mod diff;
+pub mod world;

@@ -1,0 +1,1 @@
+//! The read model: what runs where, updated in place for one changed object.
