@@ -6,4 +6,5 @@ pub mod actions;
 pub mod audit;
 pub mod catalog;
 pub mod diff;
+pub mod ownership;
 pub mod world;

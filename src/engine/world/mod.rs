@@ -1,1 +1,469 @@
 //! The read model: what runs where, updated in place for one changed object.
+//!
+//! It is fed by watches and asked by planners and screens. It keeps summaries, not bodies, and indexes by
+//! component, environment, release and pin, so that an event and a question cost the same however many
+//! objects there are. Nothing here talks to a server; [`feed`] does.
+
+pub mod feed;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use kube::api::PartialObjectMeta;
+
+use crate::api::environment::DeploymentPipelineSpec;
+use crate::api::{DeploymentPipeline, Environment, Release, ReleasePin, labels};
+
+pub use rows::{Key, Move, Pin, Ready, ReleaseRow};
+
+/// What runs where, as far as the watches have told.
+#[derive(Default)]
+pub struct World {
+    /// Names of namespaces, components and environments, each once.
+    names: HashSet<Arc<str>>,
+    pins: Table<Pin>,
+    releases: Table<ReleaseRow>,
+    environments: Table<Environment>,
+    pipelines: Table<DeploymentPipeline>,
+    components: HashMap<Key, OfComponent>,
+    /// The pins that name a release, whether it is there or not.
+    named_by: HashMap<Key, BTreeSet<Arc<str>>>,
+    sources: BTreeMap<Source, Freshness>,
+}
+
+/// What belongs to one component.
+#[derive(Default)]
+struct OfComponent {
+    /// The names of its pins, by environment.
+    pins: BTreeMap<Arc<str>, Arc<str>>,
+    /// Its releases, newest first.
+    releases: BTreeSet<(Reverse<Timestamp>, Arc<str>)>,
+}
+
+/// The kinds that are watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Source {
+    /// ReleasePins.
+    Pins,
+    /// Releases, by their metadata.
+    Releases,
+    /// Environments.
+    Environments,
+    /// DeploymentPipelines.
+    Pipelines,
+}
+
+impl Source {
+    /// All of them.
+    pub const ALL: [Source; 4] = [
+        Source::Pins,
+        Source::Releases,
+        Source::Environments,
+        Source::Pipelines,
+    ];
+}
+
+/// How current what a watch told is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Freshness {
+    /// The first list is not complete.
+    #[default]
+    Loading,
+    /// The watch runs.
+    Live,
+    /// The watch is cut off.
+    Stale {
+        /// Since when.
+        since: Timestamp,
+        /// Why.
+        why: String,
+    },
+}
+
+/// What a watch tells.
+#[derive(Clone, Debug)]
+pub enum Event<K> {
+    /// A list begins; what it does not bring is gone.
+    Listing,
+    /// An object of a list, or one that changed.
+    Applied(K),
+    /// An object is gone.
+    Deleted(K),
+    /// The list is complete.
+    Listed,
+}
+
+/// Objects by name, each with the list that brought it last.
+struct Table<T> {
+    rows: HashMap<Key, (u32, T)>,
+    list: u32,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self {
+            rows: HashMap::new(),
+            list: 0,
+        }
+    }
+}
+
+impl<T> Table<T> {
+    fn get(&self, key: &Key) -> Option<&T> {
+        self.rows.get(key).map(|(_, row)| row)
+    }
+
+    fn put(&mut self, key: Key, row: T) -> Option<T> {
+        self.rows.insert(key, (self.list, row)).map(|(_, old)| old)
+    }
+
+    /// Returns the keys that the list which just ended did not bring.
+    fn unlisted(&self) -> Vec<Key> {
+        let old = self.rows.iter().filter(|(_, (list, _))| *list != self.list);
+        old.map(|(key, _)| key.clone()).collect()
+    }
+}
+
+impl World {
+    /// Begins with nothing known.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes in what the watch of pins tells.
+    pub fn pins(&mut self, event: Event<ReleasePin>) {
+        match event {
+            Event::Listing => self.begin(Source::Pins),
+            Event::Applied(pin) => self.put_pin(&pin),
+            Event::Deleted(pin) => self.remove_pin(&self.key(&pin)),
+            Event::Listed => {
+                for key in self.pins.unlisted() {
+                    self.remove_pin(&key);
+                }
+                self.end(Source::Pins);
+            }
+        }
+    }
+
+    /// Takes in what the watch of releases tells.
+    pub fn releases(&mut self, event: Event<PartialObjectMeta<Release>>) {
+        match event {
+            Event::Listing => self.begin(Source::Releases),
+            Event::Applied(release) => self.put_release(&release),
+            Event::Deleted(release) => self.remove_release(&self.key(&release)),
+            Event::Listed => {
+                for key in self.releases.unlisted() {
+                    self.remove_release(&key);
+                }
+                self.end(Source::Releases);
+            }
+        }
+    }
+
+    /// Takes in what the watch of environments tells.
+    pub fn environments(&mut self, event: Event<Environment>) {
+        match event {
+            Event::Listing => self.begin(Source::Environments),
+            Event::Applied(environment) => {
+                let key = self.key(&environment);
+                self.environments.put(key, environment);
+            }
+            Event::Deleted(environment) => {
+                self.environments.rows.remove(&self.key(&environment));
+            }
+            Event::Listed => {
+                let list = self.environments.list;
+                self.environments.rows.retain(|_, (seen, _)| *seen == list);
+                self.end(Source::Environments);
+            }
+        }
+    }
+
+    /// Takes in what the watch of pipelines tells.
+    pub fn pipelines(&mut self, event: Event<DeploymentPipeline>) {
+        match event {
+            Event::Listing => self.begin(Source::Pipelines),
+            Event::Applied(pipeline) => {
+                let key = self.key(&pipeline);
+                self.pipelines.put(key, pipeline);
+            }
+            Event::Deleted(pipeline) => {
+                self.pipelines.rows.remove(&self.key(&pipeline));
+            }
+            Event::Listed => {
+                let list = self.pipelines.list;
+                self.pipelines.rows.retain(|_, (seen, _)| *seen == list);
+                self.end(Source::Pipelines);
+            }
+        }
+    }
+
+    /// Notes that a watch is cut off; what it told stays, with its age.
+    pub fn cut_off(&mut self, source: Source, now: Timestamp, why: String) {
+        let known = self.sources.entry(source).or_default();
+        let since = match known {
+            Freshness::Stale { since, .. } => *since,
+            _ => now,
+        };
+        *known = Freshness::Stale { since, why };
+    }
+
+    /// Notes that a watch runs again.
+    pub fn live(&mut self, source: Source) {
+        let known = self.sources.entry(source).or_default();
+        if matches!(known, Freshness::Stale { .. }) {
+            *known = Freshness::Live;
+        }
+    }
+
+    /// Returns how current what a watch told is.
+    pub fn freshness(&self, source: Source) -> &Freshness {
+        self.sources.get(&source).unwrap_or(&Freshness::Loading)
+    }
+
+    /// Tells whether every watch runs.
+    pub fn is_live(&self) -> bool {
+        let live = |source| *self.freshness(source) == Freshness::Live;
+        Source::ALL.into_iter().all(live)
+    }
+
+    fn begin(&mut self, source: Source) {
+        match source {
+            Source::Pins => self.pins.list += 1,
+            Source::Releases => self.releases.list += 1,
+            Source::Environments => self.environments.list += 1,
+            Source::Pipelines => self.pipelines.list += 1,
+        }
+    }
+
+    fn end(&mut self, source: Source) {
+        self.sources.insert(source, Freshness::Live);
+    }
+
+    fn name(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.names.get(text) {
+            return known.clone();
+        }
+        let name: Arc<str> = text.into();
+        self.names.insert(name.clone());
+        name
+    }
+
+    fn key(&self, object: &impl ResourceExt) -> Key {
+        let namespace = object.namespace().unwrap_or_default();
+        let known = self.names.get(namespace.as_str()).cloned();
+        Key {
+            namespace: known.unwrap_or_else(|| namespace.into()),
+            name: object.name_any().into(),
+        }
+    }
+
+    fn put_pin(&mut self, pin: &ReleasePin) {
+        self.name(&pin.namespace().unwrap_or_default());
+        let key = self.key(pin);
+        let component = self.name(&pin.spec.component);
+        let environment = self.name(&pin.spec.environment);
+        let row = Pin::of(pin, key.clone(), component, environment);
+        let same_names = self.pins.get(&key).is_some_and(|old| {
+            old.component == row.component
+                && old.environment == row.environment
+                && old.named_releases().eq(row.named_releases())
+        });
+        if !same_names {
+            self.unlink_pin(&key);
+            let of_component = self.components.entry(within(&key, &row.component));
+            of_component
+                .or_default()
+                .pins
+                .insert(row.environment.clone(), key.name.clone());
+            for release in row.named_releases() {
+                let named = self.named_by.entry(within(&key, release)).or_default();
+                named.insert(key.name.clone());
+            }
+        }
+        self.pins.put(key, row);
+    }
+
+    fn remove_pin(&mut self, key: &Key) {
+        self.unlink_pin(key);
+        self.pins.rows.remove(key);
+    }
+
+    /// Takes a pin out of the indexes.
+    fn unlink_pin(&mut self, key: &Key) {
+        let Some((_, old)) = self.pins.rows.get(key) else {
+            return;
+        };
+        let component = within(key, &old.component);
+        if let Some(of_component) = self.components.get_mut(&component) {
+            // Another pin may have taken the place.
+            if of_component.pins.get(&old.environment) == Some(&key.name) {
+                of_component.pins.remove(&old.environment);
+            }
+            if of_component.is_empty() {
+                self.components.remove(&component);
+            }
+        }
+        for release in old.named_releases() {
+            let release = within(key, release);
+            if let Some(named) = self.named_by.get_mut(&release) {
+                named.remove(&key.name);
+                if named.is_empty() {
+                    self.named_by.remove(&release);
+                }
+            }
+        }
+    }
+
+    fn put_release(&mut self, release: &PartialObjectMeta<Release>) {
+        self.name(&release.namespace().unwrap_or_default());
+        let key = self.key(release);
+        let component = release.labels().get(labels::COMPONENT).cloned();
+        let component = component.map(|component| self.name(&component));
+        let row = ReleaseRow::of(release, key.clone(), component);
+        let same_place = self
+            .releases
+            .get(&key)
+            .is_some_and(|old| old.component == row.component && old.created == row.created);
+        if !same_place {
+            self.unlink_release(&key);
+            if let Some(component) = &row.component {
+                let of_component = self.components.entry(within(&key, component)).or_default();
+                let place = (Reverse(row.created), key.name.clone());
+                of_component.releases.insert(place);
+            }
+        }
+        self.releases.put(key, row);
+    }
+
+    fn remove_release(&mut self, key: &Key) {
+        self.unlink_release(key);
+        self.releases.rows.remove(key);
+    }
+
+    /// Takes a release out of the indexes.
+    fn unlink_release(&mut self, key: &Key) {
+        let Some((_, old)) = self.releases.rows.get(key) else {
+            return;
+        };
+        let Some(component) = &old.component else {
+            return;
+        };
+        let place = (Reverse(old.created), key.name.clone());
+        let component = within(key, component);
+        if let Some(of_component) = self.components.get_mut(&component) {
+            of_component.releases.remove(&place);
+            if of_component.is_empty() {
+                self.components.remove(&component);
+            }
+        }
+    }
+}
+
+impl OfComponent {
+    fn is_empty(&self) -> bool {
+        self.pins.is_empty() && self.releases.is_empty()
+    }
+}
+
+/// The key of something in the namespace of another.
+fn within(key: &Key, name: &str) -> Key {
+    Key {
+        namespace: key.namespace.clone(),
+        name: name.into(),
+    }
+}
+
+/// Questions.
+impl World {
+    /// Returns a pin by name.
+    pub fn pin(&self, key: &Key) -> Option<&Pin> {
+        self.pins.get(key)
+    }
+
+    /// Returns the pin of a component in an environment.
+    pub fn pin_of(&self, component: &Key, environment: &str) -> Option<&Pin> {
+        let name = self.components.get(component)?.pins.get(environment)?;
+        self.pins.get(&within(component, name))
+    }
+
+    /// Returns the pins of a component, in the order of their environments' names.
+    pub fn pins_of(&self, component: &Key) -> impl Iterator<Item = &Pin> {
+        let of_component = self.components.get(component);
+        let names = of_component
+            .into_iter()
+            .flat_map(|found| found.pins.values());
+        let namespace = component.namespace.clone();
+        names.filter_map(move |name| {
+            self.pins.get(&Key {
+                namespace: namespace.clone(),
+                name: name.clone(),
+            })
+        })
+    }
+
+    /// Returns a release by name.
+    pub fn release(&self, key: &Key) -> Option<&ReleaseRow> {
+        self.releases.get(key)
+    }
+
+    /// Returns the releases of a component, newest first.
+    pub fn releases_of(&self, component: &Key) -> impl Iterator<Item = &ReleaseRow> {
+        let of_component = self.components.get(component);
+        let names = of_component
+            .into_iter()
+            .flat_map(|found| found.releases.iter());
+        let namespace = component.namespace.clone();
+        names.filter_map(move |(_, name)| {
+            self.releases.get(&Key {
+                namespace: namespace.clone(),
+                name: name.clone(),
+            })
+        })
+    }
+
+    /// Returns the names of the pins that name a release, also one that is not there.
+    pub fn pins_naming(&self, release: &Key) -> impl Iterator<Item = &str> {
+        let named = self.named_by.get(release);
+        named.into_iter().flatten().map(|name| &**name)
+    }
+
+    /// Returns the components that have a pin or a release, in no order.
+    pub fn components(&self) -> impl Iterator<Item = &Key> {
+        self.components.keys()
+    }
+
+    /// Returns an environment.
+    pub fn environment(&self, key: &Key) -> Option<&Environment> {
+        self.environments.get(key)
+    }
+
+    /// Returns the pipeline of a namespace; of several, the first by name.
+    pub fn pipeline(&self, namespace: &str) -> Option<&DeploymentPipelineSpec> {
+        let here = |(key, _): &(&Key, &(u32, DeploymentPipeline))| &*key.namespace == namespace;
+        let found = self.pipelines.rows.iter().filter(here);
+        let first = found.min_by(|(one, _), (other, _)| one.name.cmp(&other.name));
+        first.map(|(_, (_, pipeline))| &pipeline.spec)
+    }
+
+    /// Returns how many releases of their component a pin is behind another; None where one of the two
+    /// releases is not there.
+    pub fn behind(&self, pin: &Pin, ahead: &Pin, now: Timestamp) -> Option<usize> {
+        let component = within(&pin.key, &pin.component);
+        let place = |wanted: &str| {
+            self.releases_of(&component)
+                .position(|release| &*release.key.name == wanted)
+        };
+        let (own, other) = (
+            place(pin.effective_release(now))?,
+            place(ahead.effective_release(now))?,
+        );
+        Some(own.saturating_sub(other))
+    }
+}

@@ -1,0 +1,220 @@
+//! What the read model keeps of each object: names, references, conditions, sizes and hashes; no bodies.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use kube::api::{ObjectMeta, PartialObjectMeta};
+
+use crate::api::pin::{Hold, Outcome, ReleasePinSpec};
+use crate::api::release::Verdict;
+use crate::api::{Release, ReleasePin, condition, labels};
+use crate::engine::ownership::{self, GitOps};
+
+/// The name of an object and its namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// The namespace.
+    pub namespace: Arc<str>,
+    /// The name.
+    pub name: Arc<str>,
+}
+
+impl Key {
+    /// Makes a key.
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+}
+
+/// What the read model keeps of a pin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pin {
+    /// Its name.
+    pub key: Key,
+    /// What tells it from another pin of the same name.
+    pub uid: Box<str>,
+    /// Counts the changes of its spec.
+    pub generation: i64,
+    /// The component that is pinned.
+    pub component: Arc<str>,
+    /// Where it is pinned.
+    pub environment: Arc<str>,
+    /// The release that its releaseRef names.
+    pub release: Box<str>,
+    /// Who keeps it from being moved.
+    pub holds: Box<[Hold]>,
+    /// The tool that owns it, if one does.
+    pub gitops: Option<GitOps>,
+    /// Who changed it last, by the server's word.
+    pub changed_by: Option<Box<str>>,
+    /// The release that the controller applied last.
+    pub applied: Option<Box<str>>,
+    /// The generation that the controller has seen.
+    pub observed: Option<i64>,
+    /// How it is doing.
+    pub ready: Option<Ready>,
+    /// What became of its moves, oldest first.
+    pub moves: Box<[Move]>,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+}
+
+/// The Ready condition of a pin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ready {
+    /// `True`, `False` or `Unknown`.
+    pub status: Box<str>,
+    /// One word that says why.
+    pub reason: Box<str>,
+    /// A sentence that says why.
+    pub message: Box<str>,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// What became of one move of a pin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Move {
+    /// The generation of the move.
+    pub generation: i64,
+    /// The release that ran.
+    pub release: Box<str>,
+    /// When another one replaced it.
+    pub until: Option<Timestamp>,
+    /// Whether it is healthy, or was when it was replaced.
+    pub healthy: Option<bool>,
+}
+
+/// What the read model keeps of a release.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReleaseRow {
+    /// Its name.
+    pub key: Key,
+    /// What tells it from another release of the same name.
+    pub uid: Box<str>,
+    /// The component that it is of, where its labels say so.
+    pub component: Option<Arc<str>>,
+    /// Its version as it was given.
+    pub version: Option<Box<str>>,
+    /// The hash of its content.
+    pub hash: Option<Box<str>>,
+    /// Its size in bytes.
+    pub size: Option<u64>,
+    /// Its images.
+    pub images: Option<Box<str>>,
+    /// Whether it was marked, and how.
+    pub mark: Option<Verdict>,
+    /// Whether its label protects it.
+    pub pinned: bool,
+    /// When it was made.
+    pub created: Timestamp,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+}
+
+impl Pin {
+    /// Keeps what matters of a pin.
+    pub fn of(pin: &ReleasePin, key: Key, component: Arc<str>, environment: Arc<str>) -> Self {
+        let ReleasePinSpec {
+            release_ref, holds, ..
+        } = &pin.spec;
+        let status = pin.status.as_ref();
+        let conditions = status.map_or(&[][..], |status| &status.conditions);
+        let ready = condition::find(conditions, condition::READY).map(|ready| Ready {
+            status: ready.status.as_str().into(),
+            reason: ready.reason.as_str().into(),
+            message: ready.message.as_str().into(),
+            since: ready.last_transition_time.0,
+        });
+        let outcomes = status.map_or(&[][..], |status| &status.outcomes);
+        Self {
+            key,
+            uid: pin.metadata.uid.as_deref().unwrap_or_default().into(),
+            generation: pin.metadata.generation.unwrap_or_default(),
+            component,
+            environment,
+            release: release_ref.name.as_str().into(),
+            holds: holds.as_slice().into(),
+            gitops: ownership::gitops(&pin.metadata),
+            changed_by: pin.changed_by().map(Into::into),
+            applied: status.and_then(|status| Some(status.applied_release.as_deref()?.into())),
+            observed: status.and_then(|status| status.observed_generation),
+            ready,
+            moves: outcomes.iter().map(Move::of).collect(),
+            deleting: pin.metadata.deletion_timestamp.is_some(),
+        }
+    }
+
+    /// Returns the release that counts at `now`: that of the newest active hold that fixes one, else that
+    /// of its releaseRef.
+    pub fn effective_release(&self, now: Timestamp) -> &str {
+        self.active_holds(now)
+            .filter_map(|hold| Some((hold.since.0, &hold.id, hold.release.as_deref()?)))
+            .max()
+            .map_or(&self.release, |(_, _, release)| release)
+    }
+
+    /// Returns the holds that stop something at `now`.
+    pub fn active_holds(&self, now: Timestamp) -> impl Iterator<Item = &Hold> {
+        self.holds.iter().filter(move |hold| hold.is_active(now))
+    }
+
+    /// Returns every release that the pin names, whether its hold is active or not.
+    pub fn named_releases(&self) -> impl Iterator<Item = &str> {
+        let fixed = self.holds.iter().filter_map(|hold| hold.release.as_deref());
+        std::iter::once(&*self.release).chain(fixed)
+    }
+
+    /// Tells whether the controller has seen the pin as it is and found everything in order.
+    pub fn is_ready(&self) -> bool {
+        let ready = self.ready.as_ref();
+        self.observed == Some(self.generation)
+            && ready.is_some_and(|ready| &*ready.status == "True")
+    }
+}
+
+impl Move {
+    fn of(outcome: &Outcome) -> Self {
+        Self {
+            generation: outcome.generation,
+            release: outcome.release.as_str().into(),
+            until: outcome.until.as_ref().map(|until| until.0),
+            healthy: outcome.healthy,
+        }
+    }
+}
+
+impl ReleaseRow {
+    /// Keeps what matters of a release, all of which stands in its metadata.
+    pub fn of(release: &PartialObjectMeta<Release>, key: Key, component: Option<Arc<str>>) -> Self {
+        let metadata: &ObjectMeta = &release.metadata;
+        let annotation = |name| release.annotations().get(name).map(String::as_str);
+        let created = metadata.creation_timestamp.as_ref();
+        Self {
+            key,
+            uid: metadata.uid.as_deref().unwrap_or_default().into(),
+            component,
+            version: annotation(labels::VERSION_TEXT).map(Into::into),
+            hash: annotation(labels::CONTENT_HASH).map(Into::into),
+            size: annotation(labels::SIZE).and_then(|size| size.parse().ok()),
+            images: annotation(labels::IMAGES).map(Into::into),
+            mark: annotation(labels::MARK).and_then(verdict),
+            pinned: release.labels().get(labels::PINNED).map(String::as_str)
+                == Some(labels::PINNED_TRUE),
+            created: created.map_or(Timestamp::UNIX_EPOCH, |created| created.0),
+            deleting: metadata.deletion_timestamp.is_some(),
+        }
+    }
+}
+
+/// Reads a mark; one that cannot be read counts as bad, for whoever wrote it wanted to say something.
+fn verdict(mark: &str) -> Option<Verdict> {
+    match serde_json::from_str::<crate::api::release::Mark>(mark) {
+        Ok(mark) => Some(mark.verdict),
+        Err(_) => Some(Verdict::Bad),
+    }
+}

@@ -1,0 +1,235 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use kube::api::{Api, DeleteParams, PostParams};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::embedded::Embedded;
+
+const NOW: &str = "2026-01-06T00:00:00Z";
+
+fn now() -> Timestamp {
+    NOW.parse().unwrap()
+}
+
+fn pin(name: &str, component: &str, environment: &str, release: &str) -> ReleasePin {
+    serde_json::from_value(json!({
+        "apiVersion": "openchoreo.dev/v1alpha1", "kind": "ReleasePin",
+        "metadata": {"name": name, "namespace": "shop", "uid": name, "generation": 1},
+        "spec": {"component": component, "environment": environment, "releaseRef": {"name": release}},
+    }))
+    .unwrap()
+}
+
+fn release(name: &str, component: Option<&str>, day: u8) -> PartialObjectMeta<Release> {
+    let labels = component.map(|component| json!({"openchoreo.dev/component": component}));
+    serde_json::from_value(json!({
+        "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+        "metadata": {
+            "name": name, "namespace": "shop", "uid": name, "labels": labels,
+            "creationTimestamp": format!("2026-01-{day:02}T00:00:00Z"),
+            "annotations": {
+                "bowline.dev/size": "4711", "bowline.dev/version": "v1", "bowline.dev/images": "i",
+                "bowline.dev/content-hash": "abc",
+            },
+        },
+    }))
+    .unwrap()
+}
+
+fn key(name: &str) -> Key {
+    Key::new("shop", name)
+}
+
+fn names<'w>(rows: impl Iterator<Item = &'w ReleaseRow>) -> Vec<String> {
+    rows.map(|row| row.key.name.to_string()).collect()
+}
+
+#[test]
+fn what_is_asked_is_what_was_told() {
+    let mut world = World::new();
+    world.releases(Event::Applied(release("c-1", Some("c"), 1)));
+    world.releases(Event::Applied(release("c-3", Some("c"), 3)));
+    world.releases(Event::Applied(release("c-2", Some("c"), 2)));
+    world.releases(Event::Applied(release("foreign", None, 2)));
+    world.pins(Event::Applied(pin("c-dev", "c", "dev", "c-3")));
+    world.pins(Event::Applied(pin("c-prod", "c", "prod", "c-1")));
+    let component = key("c");
+    assert_eq!(names(world.releases_of(&component)), ["c-3", "c-2", "c-1"]);
+    let (dev, prod) = (
+        world.pin_of(&component, "dev").unwrap(),
+        world.pin_of(&component, "prod").unwrap(),
+    );
+    assert_eq!(world.behind(prod, dev, now()), Some(2));
+    assert_eq!(world.behind(dev, prod, now()), Some(0));
+    assert_eq!(
+        world.pins_naming(&key("c-1")).collect::<Vec<_>>(),
+        ["c-prod"]
+    );
+    assert_eq!(world.pins_of(&component).count(), 2);
+    let row = world.release(&key("c-1")).unwrap();
+    assert_eq!((row.size, row.version.as_deref()), (Some(4711), Some("v1")));
+    // It moves, and the old release is named by nobody.
+    world.pins(Event::Applied(pin("c-prod", "c", "prod", "c-3")));
+    assert_eq!(world.pins_naming(&key("c-1")).count(), 0);
+    assert_eq!(
+        world.pins_naming(&key("c-3")).collect::<Vec<_>>(),
+        ["c-dev", "c-prod"]
+    );
+    // A release that is gone is still named.
+    world.releases(Event::Deleted(release("c-3", Some("c"), 3)));
+    assert_eq!(world.pins_naming(&key("c-3")).count(), 2);
+    let prod = world.pin_of(&component, "prod").unwrap();
+    assert_eq!(world.behind(prod, prod, now()), None);
+}
+
+#[test]
+fn holds_and_their_releases_count() {
+    let mut held = pin("c-prod", "c", "prod", "c-2");
+    held.spec.holds = serde_json::from_value(json!([
+        {"id": "a", "owner": "ana", "since": "2026-01-01T00:00:00Z", "release": "c-1"},
+        {"id": "b", "owner": "bob", "since": "2026-01-02T00:00:00Z", "until": "2026-01-03T00:00:00Z", "release": "c-0"},
+    ]))
+    .unwrap();
+    let mut world = World::new();
+    world.pins(Event::Applied(held.clone()));
+    let row = world.pin(&key("c-prod")).unwrap();
+    assert_eq!(row.effective_release(now()), "c-1");
+    assert_eq!(
+        row.effective_release(now()),
+        held.spec.effective_release(now())
+    );
+    assert_eq!(row.active_holds(now()).count(), 1);
+    for named in ["c-0", "c-1", "c-2"] {
+        assert_eq!(world.pins_naming(&key(named)).count(), 1, "{named}");
+    }
+}
+
+#[test]
+fn a_new_list_forgets_what_it_does_not_bring() {
+    let mut world = World::new();
+    world.pins(Event::Listing);
+    world.pins(Event::Applied(pin("a", "c", "dev", "c-1")));
+    world.pins(Event::Applied(pin("b", "c", "prod", "c-1")));
+    assert_eq!(*world.freshness(Source::Pins), Freshness::Loading);
+    world.pins(Event::Listed);
+    assert_eq!(*world.freshness(Source::Pins), Freshness::Live);
+    world.cut_off(Source::Pins, now(), "no route".to_owned());
+    world.cut_off(
+        Source::Pins,
+        now() + jiff::SignedDuration::from_secs(60),
+        "refused".to_owned(),
+    );
+    let stale = Freshness::Stale {
+        since: now(),
+        why: "refused".to_owned(),
+    };
+    assert_eq!(*world.freshness(Source::Pins), stale);
+    assert_eq!(world.pins_of(&key("c")).count(), 2);
+    world.pins(Event::Listing);
+    world.pins(Event::Applied(pin("b", "c", "prod", "c-2")));
+    world.pins(Event::Listed);
+    assert_eq!(*world.freshness(Source::Pins), Freshness::Live);
+    assert_eq!(world.pins_of(&key("c")).count(), 1);
+    assert_eq!(world.pins_naming(&key("c-1")).count(), 0);
+    assert!(!world.is_live());
+}
+
+/// What the indexes have to say, by looking at everything.
+fn check(world: &World) {
+    let mut named: BTreeMap<Key, BTreeSet<Arc<str>>> = BTreeMap::new();
+    for (key, (_, row)) in &world.pins.rows {
+        for release in row.named_releases() {
+            named
+                .entry(within(key, release))
+                .or_default()
+                .insert(key.name.clone());
+        }
+        let component = within(key, &row.component);
+        let found = world.pin_of(&component, &row.environment);
+        assert!(found.is_some(), "{key:?} is in no index");
+    }
+    let indexed: BTreeMap<_, _> = world.named_by.clone().into_iter().collect();
+    assert_eq!(indexed, named);
+    let with_component = world
+        .releases
+        .rows
+        .values()
+        .filter(|(_, row)| row.component.is_some());
+    let counted: usize = world.components.values().map(|of| of.releases.len()).sum();
+    assert_eq!(counted, with_component.count());
+    assert!(world.components.values().all(|of| !of.is_empty()));
+    for component in world.components() {
+        let created: Vec<_> = world
+            .releases_of(component)
+            .map(|row| row.created)
+            .collect();
+        assert!(created.is_sorted_by(|one, next| one >= next), "{created:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn indexes_agree_with_the_rows(
+        events in prop::collection::vec((0..6u8, 0..6u8, 0..3u8, 0..4u8, 1..20u8), 0..60)
+    ) {
+        let mut world = World::new();
+        for (what, name, component, target, day) in events {
+            let (name, component) = (format!("n{name}"), format!("c{component}"));
+            match what {
+                // The component and environment of a pin never change.
+                0 | 1 => {
+                    let environment = format!("e-{name}");
+                    let owner = format!("c-{name}");
+                    world.pins(Event::Applied(pin(&name, &owner, &environment, &format!("r{target}"))));
+                }
+                2 => world.pins(Event::Deleted(pin(&name, "", "", ""))),
+                3 => world.releases(Event::Applied(release(&name, Some(&component), day))),
+                4 => world.releases(Event::Applied(release(&name, None, day))),
+                _ => world.releases(Event::Deleted(release(&name, None, day))),
+            }
+            check(&world);
+        }
+        world.pins(Event::Listing);
+        world.pins(Event::Listed);
+        world.releases(Event::Listing);
+        world.releases(Event::Listed);
+        prop_assert!(world.components.is_empty() && world.named_by.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_feed_follows_a_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let embedded = Embedded::open(&folder.path().join("store.db"), "ana")
+        .await
+        .unwrap();
+    let client = embedded.client("shop");
+    let mut feed = feed::Feed::start(&client, None);
+    feed.until(World::is_live).await;
+    let post = PostParams::default();
+    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
+    let namespace = serde_json::from_value(json!({"metadata": {"name": "shop"}})).unwrap();
+    namespaces.create(&post, &namespace).await.unwrap();
+    let mut made = pin("c-dev", "c", "dev", "c-1");
+    made.metadata.uid = None;
+    made.metadata.labels = Some(
+        [
+            ("openchoreo.dev/component", "c"),
+            ("openchoreo.dev/environment", "dev"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into(),
+    );
+    let pins: Api<ReleasePin> = Api::namespaced(client.clone(), "shop");
+    pins.create(&post, &made).await.unwrap();
+    feed.until(|world| world.pin_of(&key("c"), "dev").is_some())
+        .await;
+    pins.delete("c-dev", &DeleteParams::default())
+        .await
+        .unwrap();
+    feed.until(|world| world.pin_of(&key("c"), "dev").is_none())
+        .await;
+    assert!(feed.world().is_live());
+}
