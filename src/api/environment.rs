@@ -237,7 +237,7 @@ impl Default for Retention {
 }
 
 /// A pipeline whose paths lead in a circle.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
     "the promotion paths lead in a circle through {}; remove one of the paths between them",
     .environments.join(", ")

@@ -7,4 +7,6 @@ pub mod audit;
 pub mod catalog;
 pub mod diff;
 pub mod ownership;
+pub mod plan;
+pub mod rules;
 pub mod world;

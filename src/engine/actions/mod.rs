@@ -1,3 +1,101 @@
-//! The verbs, one file each. Planners are pure.
+//! The verbs, one file each. Planners are pure: nothing here awaits, so a plan can be tested as a table.
 
+pub mod deploy;
+pub mod pin;
+pub mod promote;
 pub mod release;
+pub mod rollback;
+#[cfg(test)]
+mod tests;
+
+use super::plan::{Asked, Item, Plan, identity};
+use super::rules::{Refusal, Rules};
+use super::world::{Key, Pin, ReleaseRow};
+use crate::api::audit::{Action, ReleaseIdentity};
+use crate::api::names;
+use crate::api::pin::Hold;
+
+/// A pin that is moved to a release.
+struct Moved<'a> {
+    component: &'a str,
+    environment: &'a str,
+    pin: Option<&'a Pin>,
+    release: &'a ReleaseRow,
+    holds: Vec<Hold>,
+    /// Whether the releaseRef stays, because a hold decides.
+    keeps_reference: bool,
+    restored_from: Option<i64>,
+}
+
+fn plan(action: Action, asked: &Asked, items: Vec<Item>) -> Plan {
+    Plan {
+        action,
+        operation: asked.operation.clone(),
+        at: asked.now,
+        reason: asked.reason.clone(),
+        items,
+    }
+}
+
+/// Begins the change of a pin: as it is, with the facts that were looked at.
+fn item_of(rules: Rules<'_>, component: &str, environment: &str, pin: Option<&Pin>) -> Item {
+    let now = rules.asked.now;
+    let counts = pin.map(|pin| pin.effective_release(now));
+    let from = counts.map(|name| identity(name, rules.world.release(&rules.key(name))));
+    let key = rules.key(&names::pin(component, environment));
+    Item {
+        component: component.to_owned(),
+        environment: environment.to_owned(),
+        pin: pin.map_or(key, |pin| pin.key.clone()),
+        generation: pin.map(|pin| pin.generation),
+        release_ref: pin.map(|pin| pin.release.to_string()).unwrap_or_default(),
+        holds: pin.map(|pin| pin.holds.to_vec()).unwrap_or_default(),
+        to: from.clone().unwrap_or(ReleaseIdentity::named("")),
+        from,
+        restored_from: None,
+        unchanged: false,
+        facts: rules.facts,
+        warnings: Vec::new(),
+    }
+}
+
+/// Makes the change of a pin that is moved.
+fn item(rules: Rules<'_>, moved: Moved<'_>) -> Item {
+    let pin = moved.pin;
+    let mut item = item_of(rules, moved.component, moved.environment, pin);
+    if !moved.keeps_reference {
+        item.release_ref = moved.release.key.name.to_string();
+    }
+    item.holds = moved.holds;
+    item.to = identity(&moved.release.key.name, Some(moved.release));
+    item.restored_from = moved.restored_from;
+    item.unchanged = pin.is_some_and(|pin| {
+        *pin.release == *item.release_ref && *pin.holds == *item.holds.as_slice()
+    });
+    item
+}
+
+/// A rule about paths can be skipped by whoever says why.
+fn path_or_reason(
+    rules: &mut Rules<'_>,
+    skip: bool,
+    environment: &str,
+    rule: impl FnOnce(&mut Rules<'_>) -> Result<(), Refusal>,
+) -> Result<(), Refusal> {
+    let given = rules.asked.reason.as_deref().unwrap_or_default();
+    match (skip, given.trim().is_empty()) {
+        (false, _) => rule(rules),
+        (true, false) => Ok(()),
+        (true, true) => Err(Refusal::NoReason {
+            environment: environment.to_owned(),
+        }),
+    }
+}
+
+/// The key of something in the namespace of another.
+fn beside(key: &Key, name: &str) -> Key {
+    Key {
+        namespace: key.namespace.clone(),
+        name: name.into(),
+    }
+}

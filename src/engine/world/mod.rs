@@ -444,6 +444,17 @@ impl World {
         self.environments.get(key)
     }
 
+    /// Returns the names of the environments of a namespace, in order.
+    pub fn environment_names(&self, namespace: &str) -> Vec<String> {
+        let here = self.environments.rows.keys();
+        let mut names: Vec<String> = here
+            .filter(|key| &*key.namespace == namespace)
+            .map(|key| key.name.to_string())
+            .collect();
+        names.sort();
+        names
+    }
+
     /// Returns the pipeline of a namespace; of several, the first by name.
     pub fn pipeline(&self, namespace: &str) -> Option<&DeploymentPipelineSpec> {
         let here = |(key, _): &(&Key, &(u32, DeploymentPipeline))| &*key.namespace == namespace;

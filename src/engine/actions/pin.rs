@@ -1,0 +1,116 @@
+//! `pin` and `unpin`: holds on a pin, which keep it from being moved.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::{Moved, item, rollback};
+use crate::api::audit::Action;
+use crate::api::pin::Hold;
+use crate::engine::plan::{Asked, Plan};
+use crate::engine::rules::{Refusal, Rules};
+use crate::engine::world::World;
+
+/// A hold that is wanted.
+#[derive(Clone, Debug)]
+pub struct PinHold {
+    /// The component.
+    pub component: String,
+    /// The environment.
+    pub environment: String,
+    /// Until when; without an end where it is absent.
+    pub until: Option<Timestamp>,
+    /// The release that it fixes.
+    pub release: Option<String>,
+}
+
+/// A hold that is lifted.
+#[derive(Clone, Debug)]
+pub struct Unpin {
+    /// The component.
+    pub component: String,
+    /// The environment.
+    pub environment: String,
+    /// Which hold; the only one where it is absent.
+    pub hold: Option<String>,
+}
+
+/// Plans a hold.
+pub fn plan_pin(world: &World, command: &PinHold, asked: &Asked) -> Result<Plan, Refusal> {
+    let mut rules = Rules::new(world, asked);
+    rules.current()?;
+    rules.environment(&command.environment)?;
+    let pin = rules.pinned(&command.component, &command.environment)?;
+    let counts = pin.effective_release(asked.now).to_owned();
+    let wanted = command.release.as_deref().unwrap_or(&counts);
+    let row = rules.release(&command.component, wanted)?;
+    let mut holds = pin.holds.to_vec();
+    holds.push(Hold {
+        id: rollback::hold_id(&asked.operation),
+        owner: asked.user.clone(),
+        reason: asked.reason.clone(),
+        since: Time(asked.now),
+        until: command.until.map(Time),
+        release: command.release.clone(),
+    });
+    let moved = Moved {
+        component: &command.component,
+        environment: &command.environment,
+        pin: Some(pin),
+        release: row,
+        holds,
+        keeps_reference: true,
+        restored_from: None,
+    };
+    let mut item = item(rules, moved);
+    if command.until.is_some_and(|until| until <= asked.now) {
+        item.warnings
+            .push("the hold ends before it begins, so it stops nothing".to_owned());
+    }
+    Ok(super::plan(Action::Pin, asked, vec![item]))
+}
+
+/// Plans the lifting of a hold, and says what counts then.
+pub fn plan_unpin(world: &World, command: &Unpin, asked: &Asked) -> Result<Plan, Refusal> {
+    let mut rules = Rules::new(world, asked);
+    rules.current()?;
+    rules.environment(&command.environment)?;
+    let pin = rules.pinned(&command.component, &command.environment)?;
+    let found = match (&command.hold, &*pin.holds) {
+        (Some(id), holds) => holds.iter().position(|hold| hold.id == *id),
+        (None, [_]) => Some(0),
+        (None, _) => None,
+    };
+    let Some(found) = found else {
+        return Err(Refusal::NoHold {
+            component: command.component.clone(),
+            environment: command.environment.clone(),
+            known: pin.holds.iter().map(|hold| hold.id.clone()).collect(),
+        });
+    };
+    let mut holds = pin.holds.to_vec();
+    holds.remove(found);
+    let mut after = pin.clone();
+    after.holds = holds.clone().into();
+    let counts = after.effective_release(asked.now).to_owned();
+    let row = world.release(&rules.key(&counts));
+    let from = pin.effective_release(asked.now);
+    let mut warnings = Vec::new();
+    if counts != from {
+        let by = match pin.gitops {
+            Some(tool) => format!("{} brings back what git says", tool.name()),
+            None => "the pin goes back to what it names".to_owned(),
+        };
+        warnings.push(format!("{by}: {counts} instead of {from}"));
+    }
+    if row.is_none() {
+        warnings.push(format!(
+            "there is no release {counts}; what runs now keeps running"
+        ));
+    }
+    let mut item = super::item_of(rules, &command.component, &command.environment, Some(pin));
+    item.release_ref = pin.release.to_string();
+    item.holds = holds;
+    item.to = crate::engine::plan::identity(&counts, row);
+    item.warnings.extend(warnings);
+    Ok(super::plan(Action::Unpin, asked, vec![item]))
+}

@@ -1,0 +1,76 @@
+//! `promote`: what counts in one environment, to the next; each environment keeps its own settings.
+
+use super::{Moved, item};
+use crate::api::audit::Action;
+use crate::engine::plan::{Asked, Item, Plan};
+use crate::engine::rules::{Refusal, Rules};
+use crate::engine::world::World;
+
+/// What is promoted from where to where.
+#[derive(Clone, Debug)]
+pub struct Promote {
+    /// The components; several make one set.
+    pub components: Vec<String>,
+    /// The environment whose release is taken.
+    pub from: String,
+    /// The environment whose pin is moved.
+    pub to: String,
+    /// Whether the release may be unready where it comes from.
+    pub unready: bool,
+    /// Whether the two need not be joined by a path.
+    pub skip_path: bool,
+}
+
+/// Plans a promotion. The rules are asked for every component before anything of a set is planned: all
+/// refusals are told at once.
+pub fn plan(world: &World, command: &Promote, asked: &Asked) -> Result<Plan, Vec<Refusal>> {
+    let mut items = Vec::with_capacity(command.components.len());
+    let mut refusals = Vec::new();
+    for component in &command.components {
+        match promotion(world, command, component, asked) {
+            Ok(item) => items.push(item),
+            // What is wrong for all is said once.
+            Err(refusal) if refusals.contains(&refusal) => {}
+            Err(refusal) => refusals.push(refusal),
+        }
+    }
+    match refusals.is_empty() {
+        true => Ok(super::plan(Action::Promote, asked, items)),
+        false => Err(refusals),
+    }
+}
+
+fn promotion(
+    world: &World,
+    command: &Promote,
+    component: &str,
+    asked: &Asked,
+) -> Result<Item, Refusal> {
+    let Promote { from, to, .. } = command;
+    let mut rules = Rules::new(world, asked);
+    rules.current()?;
+    rules.environment(to)?;
+    super::path_or_reason(&mut rules, command.skip_path, to, |rules| {
+        rules.path(from, to)
+    })?;
+    let source = world.pin_of(&rules.key(component), from);
+    let source = source.ok_or_else(|| rules.no_pin(component, from))?;
+    let release = source.effective_release(asked.now).to_owned();
+    let row = rules.release(component, &release)?;
+    rules.source(source, !command.unready)?;
+    let pin = rules.target(component, to);
+    if let Some(pin) = pin {
+        rules.not_held(pin)?;
+        rules.not_owned(pin, &release)?;
+    }
+    let moved = Moved {
+        component,
+        environment: to,
+        pin,
+        release: row,
+        holds: pin.map(|pin| pin.holds.to_vec()).unwrap_or_default(),
+        keeps_reference: false,
+        restored_from: None,
+    };
+    Ok(item(rules, moved))
+}

@@ -1,0 +1,552 @@
+//! The rules of actions, as questions to the read model.
+//!
+//! Each rule looks at one thing, notes the fact that it relied on, and refuses with what, which and what
+//! to do.
+
+use jiff::Timestamp;
+
+use super::ownership::GitOps;
+use super::plan::{Asked, Fact};
+use super::world::{Freshness, Key, Pin, ReleaseRow, Source, World};
+use crate::api::environment::{DeploymentPipelineSpec, EnvironmentSpec, PipelineCycle};
+use crate::api::pin::Hold;
+use crate::api::release::Verdict;
+use crate::text;
+
+/// Why an action is not planned.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    /// There is no such component.
+    #[error("there is no component {component}{}", instead(.known))]
+    NoComponent {
+        /// Which.
+        component: String,
+        /// Which there are.
+        known: Vec<String>,
+    },
+    /// There is no such environment.
+    #[error("there is no environment {environment}{}", instead(.known))]
+    NoEnvironment {
+        /// Which.
+        environment: String,
+        /// Which there are.
+        known: Vec<String>,
+    },
+    /// The component is not deployed there.
+    #[error("{component} is not deployed in {environment}")]
+    NoPin {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+    },
+    /// There is no such release.
+    #[error("there is no release {release}{}", instead(.known))]
+    NoRelease {
+        /// Which.
+        release: String,
+        /// The newest ones of the component.
+        known: Vec<String>,
+    },
+    /// The release is of another component.
+    #[error("release {release} is of component {owner}, not of {component}")]
+    OfAnother {
+        /// The release.
+        release: String,
+        /// The component that was asked for.
+        component: String,
+        /// The component that it is of.
+        owner: String,
+    },
+    /// The release is marked bad.
+    #[error("release {release} is marked bad")]
+    Bad {
+        /// The release.
+        release: String,
+    },
+    /// The release is being deleted.
+    #[error("release {release} is being deleted")]
+    Deleting {
+        /// The release.
+        release: String,
+    },
+    /// The pipeline has no such path.
+    #[error("{from} does not promote to {to}")]
+    NoPath {
+        /// From.
+        from: String,
+        /// To.
+        to: String,
+        /// Where it leads instead.
+        leads: Vec<String>,
+    },
+    /// The environment is not one that nothing promotes to.
+    #[error("{environment} is promoted to, not deployed to")]
+    NotFirst {
+        /// Which.
+        environment: String,
+        /// Where one deploys.
+        first: Vec<String>,
+    },
+    /// The namespace has no pipeline.
+    #[error("namespace {namespace} has no DeploymentPipeline, so no path leads anywhere")]
+    NoPipeline {
+        /// Which.
+        namespace: String,
+    },
+    /// The pipeline leads in a circle.
+    #[error(transparent)]
+    Cycle(#[from] PipelineCycle),
+    /// The release is not ready where it comes from.
+    #[error("{component} is not ready in {environment}: {why}")]
+    Unready {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+        /// Why.
+        why: String,
+    },
+    /// Somebody holds the pin.
+    #[error("{environment} holds {component} at {release} ({holds})")]
+    Held {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+        /// The release that it is held at.
+        release: String,
+        /// Who holds, why and until when.
+        holds: String,
+    },
+    /// A GitOps tool owns the pin.
+    #[error("{} owns {component} in {environment}: what is changed here it puts back from git", .tool.name())]
+    OwnedByGit {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+        /// The release that was wanted.
+        release: String,
+        /// The tool.
+        tool: GitOps,
+    },
+    /// The environment wants to know why.
+    #[error("{environment} wants a reason for every change")]
+    NoReason {
+        /// Which.
+        environment: String,
+    },
+    /// What is known is too old to act on.
+    #[error("what is known of {what} is old: the watch is cut off since {since} ({why})")]
+    Stale {
+        /// Of what.
+        what: &'static str,
+        /// Since when.
+        since: Timestamp,
+        /// Why.
+        why: String,
+    },
+    /// What is known is not complete yet.
+    #[error("the {what} are still being listed")]
+    Loading {
+        /// Of what.
+        what: &'static str,
+    },
+    /// There is nothing good to go back to.
+    #[error(
+        "{component} has no earlier release in {environment} that was healthy when it was replaced"
+    )]
+    NoLastGood {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+    },
+    /// What the controller has seen is too old to tell what was good.
+    #[error(
+        "the controller has not seen the latest change of {component} in {environment}, so which release was good is not known"
+    )]
+    NotObserved {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+    },
+    /// There is no such revision.
+    #[error("{component} has no revision {revision} in {environment}{}", instead(.known))]
+    NoRevision {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+        /// Which.
+        revision: i64,
+        /// Which there are.
+        known: Vec<String>,
+    },
+    /// There is no such hold.
+    #[error("{component} has no such hold in {environment}{}", instead(.known))]
+    NoHold {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+        /// Which there are.
+        known: Vec<String>,
+    },
+}
+
+/// Lists what there is instead, where there is something.
+fn instead(names: &[String]) -> String {
+    match names.is_empty() {
+        true => String::new(),
+        false => format!("; there is {}", text::line(&names.join(", "))),
+    }
+}
+
+impl Refusal {
+    /// Tells whether it is a rule that refuses, and not something that is missing.
+    pub fn is_rule(&self) -> bool {
+        matches!(
+            self,
+            Self::Bad { .. }
+                | Self::NoPath { .. }
+                | Self::NotFirst { .. }
+                | Self::Unready { .. }
+                | Self::Held { .. }
+                | Self::OwnedByGit { .. }
+                | Self::NoReason { .. }
+                | Self::NoLastGood { .. }
+                | Self::NotObserved { .. }
+        )
+    }
+
+    /// Tells whether what was read is too old.
+    pub fn is_stale(&self) -> bool {
+        matches!(self, Self::Stale { .. } | Self::Loading { .. })
+    }
+
+    /// Says what the person can do.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NoPin {
+                component,
+                environment,
+            } => {
+                format!("bowline deploy {component} --environment {environment}, or promote to it")
+            }
+            Self::NoRelease { .. } => "bowline release list prints all of them".to_owned(),
+            Self::Bad { release } => {
+                format!("choose another release, or bowline mark good {release} if it is")
+            }
+            Self::Deleting { .. } => "choose another release".to_owned(),
+            Self::NoPath { from, leads, .. } => match leads.is_empty() {
+                true => format!(
+                    "nothing is promoted from {from}; --skip-path with --reason goes all the same"
+                ),
+                false => format!(
+                    "{from} promotes to {}; --skip-path with --reason goes all the same",
+                    leads.join(", ")
+                ),
+            },
+            Self::NotFirst { first, .. } => format!(
+                "deploy to {} and promote; --skip-path with --reason goes all the same",
+                first.join(" or ")
+            ),
+            Self::NoPipeline { .. } => {
+                "apply a DeploymentPipeline, or use --skip-path with --reason".to_owned()
+            }
+            Self::Unready { .. } => "wait until it is ready, or use --unready".to_owned(),
+            Self::Held {
+                component,
+                environment,
+                ..
+            } => format!("bowline unpin {component} --environment {environment}"),
+            Self::OwnedByGit {
+                component,
+                environment,
+                release,
+                ..
+            } => format!(
+                "change it in git: bowline --repo DIR deploy {component} --environment {environment} --release {release}"
+            ),
+            Self::NoReason { .. } => "add --reason".to_owned(),
+            Self::Stale { .. } | Self::Loading { .. } => "try again in a moment".to_owned(),
+            Self::NoLastGood { .. } | Self::NotObserved { .. } => {
+                "name the release: --to RELEASE, or --to-revision N; bowline history prints them"
+                    .to_owned()
+            }
+            Self::NoHold { .. } => "name one with --hold ID".to_owned(),
+            _ => return None,
+        })
+    }
+}
+
+/// Answers with the facts that the answers rest on.
+pub(super) struct Rules<'w> {
+    pub(super) world: &'w World,
+    pub(super) asked: &'w Asked,
+    pub(super) facts: Vec<Fact>,
+}
+
+impl<'w> Rules<'w> {
+    pub(super) fn new(world: &'w World, asked: &'w Asked) -> Self {
+        Self {
+            world,
+            asked,
+            facts: Vec::new(),
+        }
+    }
+
+    pub(super) fn key(&self, name: &str) -> Key {
+        Key::new(&self.asked.namespace, name)
+    }
+
+    /// Everything that is looked at has to be current.
+    pub(super) fn current(&self) -> Result<(), Refusal> {
+        for (source, what) in [
+            (Source::Pins, "pins"),
+            (Source::Releases, "releases"),
+            (Source::Environments, "environments"),
+            (Source::Pipelines, "pipelines"),
+        ] {
+            match self.world.freshness(source) {
+                Freshness::Live => {}
+                Freshness::Loading => return Err(Refusal::Loading { what }),
+                Freshness::Stale { since, why } => {
+                    return Err(Refusal::Stale {
+                        what,
+                        since: *since,
+                        why: why.clone(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The environment has to be there, and to have a reason where it wants one.
+    pub(super) fn environment(&mut self, name: &str) -> Result<&'w EnvironmentSpec, Refusal> {
+        let key = self.key(name);
+        let Some(environment) = self.world.environment(&key) else {
+            return Err(Refusal::NoEnvironment {
+                environment: name.to_owned(),
+                known: self.world.environment_names(&self.asked.namespace),
+            });
+        };
+        let spec = &environment.spec;
+        self.facts.push(Fact::Environment {
+            key,
+            spec: spec.clone(),
+        });
+        let given = self.asked.reason.as_deref().unwrap_or_default();
+        if spec.requires_reason() && given.trim().is_empty() {
+            return Err(Refusal::NoReason {
+                environment: name.to_owned(),
+            });
+        }
+        Ok(spec)
+    }
+
+    /// The pin that is changed, if it is there.
+    pub(super) fn target(&mut self, component: &str, environment: &str) -> Option<&'w Pin> {
+        let pin = self.world.pin_of(&self.key(component), environment);
+        let name = crate::api::names::pin(component, environment);
+        self.facts.push(Fact::Pin {
+            key: pin.map_or_else(|| self.key(&name), |pin| pin.key.clone()),
+            is: pin.map(|pin| (pin.uid.to_string(), pin.generation)),
+        });
+        pin
+    }
+
+    /// The pin has to be there.
+    pub(super) fn pinned(
+        &mut self,
+        component: &str,
+        environment: &str,
+    ) -> Result<&'w Pin, Refusal> {
+        let found = self.target(component, environment);
+        found.ok_or_else(|| self.no_pin(component, environment))
+    }
+
+    pub(super) fn no_pin(&self, component: &str, environment: &str) -> Refusal {
+        let known = self.world.pins_of(&self.key(component)).next().is_some()
+            || self
+                .world
+                .releases_of(&self.key(component))
+                .next()
+                .is_some();
+        match known {
+            true => Refusal::NoPin {
+                component: component.to_owned(),
+                environment: environment.to_owned(),
+            },
+            false => {
+                let mut known: Vec<String> = self
+                    .world
+                    .components()
+                    .filter(|key| *key.namespace == *self.asked.namespace)
+                    .map(|key| key.name.to_string())
+                    .collect();
+                known.sort();
+                known.truncate(10);
+                Refusal::NoComponent {
+                    component: component.to_owned(),
+                    known,
+                }
+            }
+        }
+    }
+
+    /// The release has to be there, of the component, and good enough to run.
+    pub(super) fn release(
+        &mut self,
+        component: &str,
+        release: &str,
+    ) -> Result<&'w ReleaseRow, Refusal> {
+        let key = self.key(release);
+        let Some(row) = self.world.release(&key) else {
+            let component = self.key(component);
+            let newest = self.world.releases_of(&component).take(5);
+            return Err(Refusal::NoRelease {
+                release: release.to_owned(),
+                known: newest.map(|row| row.key.name.to_string()).collect(),
+            });
+        };
+        if let Some(owner) = row.component.as_deref().filter(|owner| *owner != component) {
+            return Err(Refusal::OfAnother {
+                release: release.to_owned(),
+                component: component.to_owned(),
+                owner: owner.to_owned(),
+            });
+        }
+        if row.mark == Some(Verdict::Bad) {
+            return Err(Refusal::Bad {
+                release: release.to_owned(),
+            });
+        }
+        if row.deleting {
+            return Err(Refusal::Deleting {
+                release: release.to_owned(),
+            });
+        }
+        self.facts.push(Fact::Release {
+            key,
+            uid: row.uid.to_string(),
+        });
+        Ok(row)
+    }
+
+    fn pipeline(&self) -> Result<&'w DeploymentPipelineSpec, Refusal> {
+        let namespace = &self.asked.namespace;
+        let pipeline = self.world.pipeline(namespace);
+        let pipeline = pipeline.ok_or_else(|| Refusal::NoPipeline {
+            namespace: namespace.clone(),
+        })?;
+        pipeline.order()?;
+        Ok(pipeline)
+    }
+
+    /// One edge of the pipeline has to lead from one environment to the other.
+    pub(super) fn path(&mut self, from: &str, to: &str) -> Result<(), Refusal> {
+        let pipeline = self.pipeline()?;
+        if !pipeline.is_path(from, to) {
+            let leads = pipeline.order()?.into_iter();
+            return Err(Refusal::NoPath {
+                from: from.to_owned(),
+                to: to.to_owned(),
+                leads: leads
+                    .filter(|target| pipeline.is_path(from, target))
+                    .map(str::to_owned)
+                    .collect(),
+            });
+        }
+        self.facts.push(Fact::Path {
+            namespace: self.asked.namespace.clone(),
+            from: from.to_owned(),
+            to: to.to_owned(),
+        });
+        Ok(())
+    }
+
+    /// The environment has to be one that nothing promotes to.
+    pub(super) fn first(&mut self, environment: &str) -> Result<(), Refusal> {
+        let first = self.pipeline()?.first_environments();
+        if !first.contains(&environment) {
+            return Err(Refusal::NotFirst {
+                environment: environment.to_owned(),
+                first: first.into_iter().map(str::to_owned).collect(),
+            });
+        }
+        self.facts.push(Fact::First {
+            namespace: self.asked.namespace.clone(),
+            environment: environment.to_owned(),
+        });
+        Ok(())
+    }
+
+    /// What counts in an environment has to be ready there, unless that does not matter.
+    pub(super) fn source(&mut self, pin: &Pin, needs_ready: bool) -> Result<(), Refusal> {
+        if needs_ready && !pin.is_ready() {
+            let why = match &pin.ready {
+                _ if pin.observed != Some(pin.generation) => {
+                    "the controller has not seen its latest change".to_owned()
+                }
+                Some(ready) => format!("{} ({})", ready.message, ready.reason),
+                None => "nothing is known of it".to_owned(),
+            };
+            return Err(Refusal::Unready {
+                component: pin.component.to_string(),
+                environment: pin.environment.to_string(),
+                why,
+            });
+        }
+        self.facts.push(Fact::Source {
+            key: pin.key.clone(),
+            release: pin.effective_release(self.asked.now).to_owned(),
+            ready: needs_ready,
+        });
+        Ok(())
+    }
+
+    /// Nobody may hold the pin.
+    pub(super) fn not_held(&self, pin: &Pin) -> Result<(), Refusal> {
+        let now = self.asked.now;
+        let holds: Vec<String> = pin.active_holds(now).map(words).collect();
+        match holds.is_empty() {
+            true => Ok(()),
+            false => Err(Refusal::Held {
+                component: pin.component.to_string(),
+                environment: pin.environment.to_string(),
+                release: pin.effective_release(now).to_owned(),
+                holds: holds.join("; "),
+            }),
+        }
+    }
+
+    /// No GitOps tool may own the pin.
+    pub(super) fn not_owned(&self, pin: &Pin, release: &str) -> Result<(), Refusal> {
+        match pin.gitops {
+            None => Ok(()),
+            Some(tool) => Err(Refusal::OwnedByGit {
+                component: pin.component.to_string(),
+                environment: pin.environment.to_string(),
+                release: release.to_owned(),
+                tool,
+            }),
+        }
+    }
+}
+
+/// Says who holds, why and until when.
+fn words(hold: &Hold) -> String {
+    let mut words = hold.owner.clone();
+    if let Some(reason) = hold.reason.as_deref().filter(|reason| !reason.is_empty()) {
+        words += &format!(", {reason}");
+    }
+    if let Some(until) = &hold.until {
+        words += &format!(", until {}", until.0);
+    }
+    words
+}
