@@ -186,9 +186,20 @@ type Change = fn(&mut World);
 
 const NONE: Change = |_| {};
 
+/// Title, change of the world, components, from, to, reason, and what comes out.
+type Promotion = (
+    &'static str,
+    Change,
+    &'static [&'static str],
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+);
+
 #[test]
 fn promotions() {
-    let table: &[(&str, Change, &[&str], &str, &str, &str, &str)] = &[
+    let table: &[Promotion] = &[
         (
             "along a path",
             NONE,

@@ -1,0 +1,217 @@
+//! The read model with many objects: what one costs to keep, what an event costs, what a plan costs.
+//!
+//! 10,000 components in 5 environments are 50,000 pins, and 100,000 releases; the same with a hundredth of
+//! them says what grows. Numbers of two machines do not compare, the ratio does.
+
+// A benchmark that cannot run has nothing better to do than to stop.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use bowline::api::{Environment, Release, ReleasePin};
+use bowline::engine::actions::promote::{self, Promote};
+use bowline::engine::plan::Asked;
+use bowline::engine::world::{Event, Key, World};
+use kube::api::PartialObjectMeta;
+use serde_json::{Value, json};
+
+const ENVIRONMENTS: [&str; 5] = [
+    "development",
+    "testing",
+    "staging",
+    "production-eu",
+    "production-us",
+];
+const RELEASES: usize = 10;
+
+fn main() {
+    let measured = std::env::args().any(|argument| argument == "--bench");
+    let counts: &[usize] = if measured { &[100, 10_000] } else { &[10] };
+    let mut first = None;
+    for &components in counts {
+        let before = resident();
+        let begun = Instant::now();
+        let mut world = fill(components);
+        let objects = components * (ENVIRONMENTS.len() + RELEASES);
+        println!(
+            "{components} components, {objects} objects: filled in {:.2} s, {:.0} bytes each",
+            begun.elapsed().as_secs_f64(),
+            resident().saturating_sub(before) as f64 / objects as f64
+        );
+        let event = events(&mut world, components, if measured { 100_000 } else { 10 });
+        let plan = plans(&world, components, if measured { 10_000 } else { 10 });
+        println!("  an event {event:.2} us, a plan of one promotion {plan:.2} us");
+        let (event_before, plan_before) = *first.get_or_insert((event, plan));
+        println!(
+            "  ratio to the fewest: event {:.2}, plan {:.2}",
+            event / event_before,
+            plan / plan_before
+        );
+    }
+    println!(
+        "goals: at most 4,096 bytes an object, 20 us an event, ratio at most 3, a plan under 1,000 us"
+    );
+}
+
+/// Bytes of memory that the process has, as the system counts them.
+fn resident() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: usize = text
+        .split_whitespace()
+        .nth(1)
+        .and_then(|pages| pages.parse().ok())
+        .unwrap_or(0);
+    pages * 4096
+}
+
+fn object<K: serde::de::DeserializeOwned>(mut value: Value, kind: &str, name: &str) -> K {
+    let fields = value.as_object_mut().unwrap();
+    fields.insert("apiVersion".into(), "openchoreo.dev/v1alpha1".into());
+    fields.insert("kind".into(), kind.into());
+    let metadata = fields
+        .entry("metadata")
+        .or_insert_with(|| json!({}))
+        .as_object_mut()
+        .unwrap();
+    metadata.insert("name".into(), name.into());
+    metadata.insert("namespace".into(), "shop".into());
+    metadata.insert(
+        "uid".into(),
+        format!("5d1c1f5e-0000-4000-8000-{name}").into(),
+    );
+    metadata.insert("generation".into(), 3.into());
+    serde_json::from_value(value).unwrap()
+}
+
+fn pin(component: usize, environment: &str, release: usize, generation: i64) -> ReleasePin {
+    let outcomes: Vec<Value> = (1..=10)
+        .map(|generation| {
+            json!({
+                "generation": generation, "release": format!("component-{component}-v{generation}"),
+                "since": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z", "healthy": true,
+            })
+        })
+        .collect();
+    let name = format!("component-{component}-{environment}");
+    let mut made: ReleasePin = object(
+        json!({
+            "spec": {
+                "component": format!("component-{component}"), "environment": environment,
+                "releaseRef": {"name": format!("component-{component}-v{release}")},
+            },
+            "status": {
+                "appliedRelease": format!("component-{component}-v{release}"), "observedGeneration": generation,
+                "outcomes": outcomes,
+                "conditions": [{
+                    "type": "Ready", "status": "True", "reason": "ReconcileSuccess",
+                    "message": "everything is healthy", "lastTransitionTime": "2026-01-05T00:00:00Z",
+                }],
+            },
+        }),
+        "ReleasePin",
+        &name,
+    );
+    made.metadata.generation = Some(generation);
+    made
+}
+
+fn release(component: usize, number: usize) -> PartialObjectMeta<Release> {
+    let name = format!("component-{component}-v{number}");
+    object(
+        json!({"metadata": {
+            "labels": {"openchoreo.dev/component": format!("component-{component}")},
+            "creationTimestamp": format!("2026-01-01T00:00:{number:02}Z"),
+            "annotations": {
+                "bowline.dev/size": "25729", "bowline.dev/version": format!("v{number}"),
+                "bowline.dev/images": format!("registry.example/shop/component-{component}:v{number}"),
+                "bowline.dev/content-hash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+            },
+        }}),
+        "PartialObjectMetadata",
+        &name,
+    )
+}
+
+fn fill(components: usize) -> World {
+    let mut world = World::new();
+    for environment in ENVIRONMENTS {
+        let spec = json!({"spec": {"dataPlaneRef": {"name": "d"}, "namespace": environment}});
+        let environment: Environment = object(spec, "Environment", environment);
+        world.environments(Event::Applied(environment));
+    }
+    let paths: Vec<Value> = ENVIRONMENTS
+        .windows(2)
+        .map(|pair| json!({"sourceEnvironmentRef": {"name": pair[0]}, "targetEnvironmentRefs": [{"name": pair[1]}]}))
+        .collect();
+    let pipeline = object(
+        json!({"spec": {"promotionPaths": paths}}),
+        "DeploymentPipeline",
+        "default",
+    );
+    world.pipelines(Event::Applied(pipeline));
+    for component in 0..components {
+        for number in 0..RELEASES {
+            world.releases(Event::Applied(release(component, number)));
+        }
+        for (at, environment) in ENVIRONMENTS.iter().enumerate() {
+            world.pins(Event::Applied(pin(
+                component,
+                environment,
+                RELEASES - 1 - at,
+                3,
+            )));
+        }
+    }
+    world.environments(Event::Listed);
+    world.pipelines(Event::Listed);
+    world.releases(Event::Listed);
+    world.pins(Event::Listed);
+    world
+}
+
+/// Moves pins all over, and returns the microseconds of one event; making the object does not count.
+fn events(world: &mut World, components: usize, rounds: usize) -> f64 {
+    let mut seconds = 0.0;
+    for round in 0..rounds {
+        // A stride that visits all components in an order that no cache foresees.
+        let component = round.wrapping_mul(7919) % components;
+        let moved = pin(
+            component,
+            ENVIRONMENTS[round % 5],
+            round % RELEASES,
+            4 + round as i64,
+        );
+        let begun = Instant::now();
+        world.pins(Event::Applied(black_box(moved)));
+        seconds += begun.elapsed().as_secs_f64();
+    }
+    seconds / rounds as f64 * 1e6
+}
+
+/// Plans promotions, and returns the microseconds of one.
+fn plans(world: &World, components: usize, rounds: usize) -> f64 {
+    let asked = Asked {
+        operation: "op".to_owned(),
+        now: "2026-01-06T00:00:00Z".parse().unwrap(),
+        user: "ana".to_owned(),
+        reason: Some("bench".to_owned()),
+        namespace: "shop".to_owned(),
+    };
+    let mut planned = 0;
+    let begun = Instant::now();
+    for round in 0..rounds {
+        let component = format!("component-{}", round.wrapping_mul(7919) % components);
+        let command = Promote {
+            components: vec![component.clone()],
+            from: "development".to_owned(),
+            to: "testing".to_owned(),
+            unready: true,
+            skip_path: false,
+        };
+        planned += usize::from(promote::plan(world, &command, &asked).is_ok());
+        black_box(world.pin_of(&Key::new("shop", &component), "testing"));
+    }
+    assert_eq!(planned, rounds);
+    begun.elapsed().as_secs_f64() / rounds as f64 * 1e6
+}
