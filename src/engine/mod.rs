@@ -3,8 +3,10 @@
 //! Nothing here knows that terminals exist: no module prints, asks or exits.
 
 pub mod actions;
+pub mod apply;
 pub mod audit;
 pub mod catalog;
+pub mod claim;
 pub mod diff;
 pub mod ownership;
 pub mod plan;
