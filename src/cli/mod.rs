@@ -4,6 +4,7 @@
 //! to write; results go to stdout and are stable, everything said to a person
 //! goes to stderr.
 
+mod actions;
 pub mod demo;
 pub mod error;
 mod gitflags;
@@ -85,6 +86,16 @@ impl From<Global> for Options {
 enum Verb {
     /// Fill a store of its own with a small world and print its matrix
     Demo,
+    /// Run a release in an environment that nothing promotes to
+    Deploy(actions::DeployArguments),
+    /// Run what one environment runs in the next one too
+    Promote(actions::PromoteArguments),
+    /// Go back to a release that was good, and hold the pin there
+    Rollback(actions::RollbackArguments),
+    /// Hold a pin, so that nothing moves it
+    Pin(actions::PinArguments),
+    /// Lift a hold
+    Unpin(actions::UnpinArguments),
     /// Print the manifests of a component in an environment, and touch nothing
     Render(render::Arguments),
     /// Make releases, look into them, list them
@@ -177,6 +188,21 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
         Verb::Render(arguments) => {
             let rendered = render::run(&arguments, options, environment, now, &mut say).await?;
             Outcome::done(rendered)
+        }
+        Verb::Deploy(arguments) => {
+            actions::run_deploy(&arguments, options, environment, now, &mut say).await?
+        }
+        Verb::Promote(arguments) => {
+            actions::run_promote(&arguments, options, environment, now, &mut say).await?
+        }
+        Verb::Rollback(arguments) => {
+            actions::run_rollback(&arguments, options, environment, now, &mut say).await?
+        }
+        Verb::Pin(arguments) => {
+            actions::run_pin(&arguments, options, environment, now, &mut say).await?
+        }
+        Verb::Unpin(arguments) => {
+            actions::run_unpin(&arguments, options, environment, now, &mut say).await?
         }
         Verb::Release(verb) => release::run(&verb, options, environment, now, &mut say).await?,
         Verb::Crds => Outcome::done(crate::api::crds_yaml()),

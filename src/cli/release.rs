@@ -146,6 +146,36 @@ async fn create(
     }
 }
 
+/// Makes the release of a component's definitions as they are now, and returns its name.
+pub(super) async fn of_current(
+    connection: &Connection,
+    component: &str,
+    dry_run: bool,
+    say: &mut dyn FnMut(String),
+) -> Result<String, Error> {
+    let catalog = Catalog::fetch(&connection.client, &connection.namespace, component).await?;
+    let definitions = catalog.definitions(component)?;
+    catalog.warnings().for_each(&mut *say);
+    let made = action::release(&definitions, None, &Source::Embedded);
+    let name = made.name_any();
+    let api: Api<Release> = Api::namespaced(connection.client.clone(), &connection.namespace);
+    if api.get_metadata_opt(&name).await?.is_some() {
+        return Ok(name);
+    }
+    if dry_run {
+        let message = format!("release {name} would be made first");
+        return Err(Error::new(Exit::Changes, message)
+            .with_hint("bowline release create makes it; then the plan can be shown"));
+    }
+    match api.create(&PostParams::default(), &made).await {
+        Ok(_) => say(format!("release {name} made")),
+        // Somebody made the same since we looked: its name is that of its content.
+        Err(kube::Error::Api(status)) if status.code == 409 => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(name)
+}
+
 /// A release that is there already is fine if it has the same content, however that is stored.
 async fn existing_is_the_same(
     arguments: &Create,

@@ -169,6 +169,107 @@ fn story(user: &User<'_>) {
     user.ends("render -f missing", 1, "missing: ");
 }
 
+/// What a person does with pins, from the first deployment to a rollback.
+fn pin_story(user: &User<'_>) {
+    let deploy = "deploy checkout-service -e development --release checkout-service-v1";
+    user.ends(&format!("{deploy} --dry-run"), 3, "");
+    let (out, _) = user.done(deploy);
+    assert_eq!(
+        out,
+        "checkout-service in development: nothing -> checkout-service-v1 (revision 1)\n"
+    );
+    let (out, _) = user.done(deploy);
+    assert!(out.ends_with("is there already\n"), "{out}");
+    let (out, said) = user.done("deploy cart -e development");
+    assert!(
+        out.starts_with("cart in development: nothing -> cart-"),
+        "{out}"
+    );
+    assert!(
+        said.contains("release cart-") && said.contains(" made"),
+        "{said}"
+    );
+
+    let promote = "promote checkout-service --from development --to staging";
+    user.ends(
+        promote,
+        5,
+        "staging wants a reason for every change\nhint: add --reason",
+    );
+    user.ends(
+        &format!("{promote} --reason test"),
+        5,
+        "is not ready in development",
+    );
+    let promote = format!("{promote} --reason test --unready");
+    user.ends(&format!("{promote} --dry-run"), 3, "");
+    user.ends(
+        "render checkout-service -e staging --release none",
+        1,
+        "none",
+    );
+    let (out, _) = user.done(&promote);
+    assert_eq!(
+        out,
+        "checkout-service in staging: nothing -> checkout-service-v1 (revision 1)\n"
+    );
+    let (_, said) = user.done("render checkout-service -e staging");
+    assert!(
+        said.contains("rendering checkout-service-v1, which staging has pinned"),
+        "{said}"
+    );
+
+    let onward =
+        "promote checkout-service --from staging --to production-eu --reason test --unready";
+    user.ends(
+        onward,
+        5,
+        "production-eu is production, and nobody can be asked\nhint: add --yes",
+    );
+    user.done(&format!("{onward} --yes"));
+    user.ends(
+        "promote checkout-service --from development --to production-eu --reason test",
+        5,
+        "development does not promote to production-eu",
+    );
+
+    user.done("pin checkout-service -e development --reason INC-42 --until 4h");
+    user.ends(
+        "deploy checkout-service -e development --release checkout-service-v1",
+        5,
+        "development holds checkout-service at checkout-service-v1 (ana, INC-42, until ",
+    );
+    user.done("unpin checkout-service -e development");
+    user.ends(
+        "unpin checkout-service -e development",
+        1,
+        "has no such hold",
+    );
+
+    user.ends(
+        "rollback cart -e development",
+        5,
+        "the controller has not seen the latest change",
+    );
+    user.done("deploy cart -e development --release cart-v7");
+    let (out, _) = user.done("rollback cart -e development --to cart-v7 --no-hold");
+    assert!(out.ends_with("is there already\n"), "{out}");
+    user.ends(
+        "rollback cart -e development --to-revision 9",
+        1,
+        "has no revision 9",
+    );
+    user.ends(
+        "promote nobody --from development --to staging --reason x",
+        1,
+        "there is no component nobody",
+    );
+    user.ends("promote --from development --to staging", 2, "<COMPONENTS>");
+    let (out, _) =
+        user.done("promote --all --from development --to staging --reason test --unready");
+    assert_eq!(out.lines().count(), 2, "{out}");
+}
+
 /// A release by git reference of a work tree that is clean and pushed.
 fn git_story(user: &User<'_>) {
     let remote = user.home.join("platform.git");
@@ -252,6 +353,7 @@ async fn on_the_embedded_target() {
         };
         story(&user);
         git_story(&user);
+        pin_story(&user);
     })
     .await
     .unwrap();
@@ -269,10 +371,12 @@ async fn on_a_real_cluster() {
     let kubeconfig = cluster.kubeconfig();
     tokio::task::spawn_blocking(move || {
         let home = tempfile::tempdir().unwrap();
-        story(&User {
+        let user = User {
             target: vec![format!("--kubeconfig={}", kubeconfig.display())],
             home: home.path(),
-        });
+        };
+        story(&user);
+        pin_story(&user);
     })
     .await
     .unwrap();

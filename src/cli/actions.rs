@@ -1,0 +1,469 @@
+//! The verbs that move and hold pins: plan, show, ask, apply.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::time::Duration;
+
+use clap::Args;
+use jiff::Timestamp;
+
+use super::connect::{self, Connection, Environment, Options};
+use super::error::{Error, Exit};
+use super::{Outcome, release};
+use crate::engine::actions::deploy::{self, Deploy};
+use crate::engine::actions::pin::{self, PinHold, Unpin};
+use crate::engine::actions::promote::{self, Promote};
+use crate::engine::actions::rollback::{self, Rollback, Target};
+use crate::engine::apply::{self, Applied, ApplyError};
+use crate::engine::claim::ClaimError;
+use crate::engine::plan::{Asked, Item, Plan};
+use crate::engine::rules::Refusal;
+use crate::engine::world::feed::Feed;
+use crate::engine::world::{Freshness, Key, Source, World};
+
+/// The flags of every verb that changes something.
+#[derive(Args, Debug)]
+pub struct Changes {
+    /// Why it is done
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Print the plan, change nothing, and exit with 3 if something would change
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+}
+
+/// What `deploy` can be told.
+#[derive(Args, Debug)]
+pub struct DeployArguments {
+    /// The component
+    component: String,
+    /// The environment
+    #[arg(short, long, value_name = "NAME")]
+    environment: String,
+    /// The release; one is made of the current definitions where it is left out
+    #[arg(short, long, value_name = "NAME")]
+    release: Option<String>,
+    /// Deploy to an environment that is promoted to; needs a reason
+    #[arg(long)]
+    skip_path: bool,
+    #[command(flatten)]
+    changes: Changes,
+}
+
+/// What `promote` can be told.
+#[derive(Args, Debug)]
+pub struct PromoteArguments {
+    /// The components; several make one set
+    #[arg(required_unless_present = "all")]
+    components: Vec<String>,
+    /// Every component that is deployed in the environment
+    #[arg(long, conflicts_with = "components")]
+    all: bool,
+    /// The environment whose release is taken
+    #[arg(long, value_name = "NAME")]
+    from: String,
+    /// The environment that gets it
+    #[arg(long, value_name = "NAME")]
+    to: String,
+    /// Promote although the release is not ready where it comes from
+    #[arg(long)]
+    unready: bool,
+    /// Promote where the pipeline has no path; needs a reason
+    #[arg(long)]
+    skip_path: bool,
+    #[command(flatten)]
+    changes: Changes,
+}
+
+/// What `rollback` can be told.
+#[derive(Args, Debug)]
+pub struct RollbackArguments {
+    /// The component
+    component: String,
+    /// The environment
+    #[arg(short, long, value_name = "NAME")]
+    environment: String,
+    /// The release to go back to; the last good one where it is left out
+    #[arg(long, value_name = "RELEASE", conflicts_with = "to_revision")]
+    to: Option<String>,
+    /// The revision to go back to
+    #[arg(long, value_name = "N")]
+    to_revision: Option<i64>,
+    /// Place no hold, so that automation may move the pin again
+    #[arg(long)]
+    no_hold: bool,
+    #[command(flatten)]
+    changes: Changes,
+}
+
+/// What `pin` can be told.
+#[derive(Args, Debug)]
+pub struct PinArguments {
+    /// The component
+    component: String,
+    /// The environment
+    #[arg(short, long, value_name = "NAME")]
+    environment: String,
+    /// Until when, as 2026-01-31T18:00:00Z or 4h from now; without an end where it is left out
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    until: Option<Timestamp>,
+    /// The release that the hold fixes
+    #[arg(short, long, value_name = "NAME")]
+    release: Option<String>,
+    #[command(flatten)]
+    changes: Changes,
+}
+
+/// What `unpin` can be told.
+#[derive(Args, Debug)]
+pub struct UnpinArguments {
+    /// The component
+    component: String,
+    /// The environment
+    #[arg(short, long, value_name = "NAME")]
+    environment: String,
+    /// The hold; the only one where it is left out
+    #[arg(long, value_name = "ID")]
+    hold: Option<String>,
+    #[command(flatten)]
+    changes: Changes,
+}
+
+/// Reads a moment: a time stamp, or a span from now on.
+fn moment(text: &str) -> Result<Timestamp, String> {
+    if let Ok(stamp) = text.parse::<Timestamp>() {
+        return Ok(stamp);
+    }
+    let span = text.parse::<jiff::SignedDuration>();
+    let moment = span
+        .ok()
+        .and_then(|span| Timestamp::now().checked_add(span).ok());
+    moment
+        .ok_or_else(|| "write it as 2026-01-31T18:00:00Z, or as 4h for a span from now".to_owned())
+}
+
+/// A connection with the read model of its namespace.
+struct Session<'a> {
+    connection: Connection,
+    feed: Feed,
+    asked: Asked,
+    changes: &'a Changes,
+}
+
+impl<'a> Session<'a> {
+    async fn open(
+        options: &Options,
+        environment: &Environment,
+        changes: &'a Changes,
+        now: Timestamp,
+    ) -> Result<Session<'a>, Error> {
+        let connection = connect::connect(options, environment).await?;
+        let mut feed = Feed::start(&connection.client, Some(&connection.namespace));
+        let patience = options.request_timeout.unwrap_or(Duration::from_secs(30));
+        if tokio::time::timeout(patience, feed.until(World::is_live))
+            .await
+            .is_err()
+        {
+            return Err(not_live(&feed.world()));
+        }
+        let asked = Asked {
+            operation: uuid::Uuid::new_v4().to_string(),
+            now,
+            user: environment.user.clone(),
+            reason: changes.reason.clone(),
+            namespace: connection.namespace.clone(),
+        };
+        Ok(Session {
+            connection,
+            feed,
+            asked,
+            changes,
+        })
+    }
+
+    /// Shows a plan, asks where that is due, and applies it.
+    async fn carry_out(
+        self,
+        planned: Result<Plan, Vec<Refusal>>,
+        say: &mut dyn FnMut(String),
+    ) -> Result<Outcome, Error> {
+        let plan = planned.map_err(refused)?;
+        let mut out = String::new();
+        for item in &plan.items {
+            out += &format!("{}\n", line(item));
+            item.warnings.iter().cloned().for_each(&mut *say);
+        }
+        let changing = plan.items.iter().filter(|item| !item.unchanged).count();
+        if self.changes.dry_run {
+            return Ok(match changing {
+                0 => Outcome::done(out),
+                _ => Outcome::changes(out),
+            });
+        }
+        if changing > 0 {
+            self.confirm(&plan, &out)?;
+        }
+        let mut first = None;
+        let mut out = String::new();
+        for item in &plan.items {
+            match apply::apply(&self.connection.client, &plan, item).await {
+                Ok(Applied::Unchanged) => out += &format!("{} is there already\n", line(item)),
+                Ok(Applied::Done(revision)) => {
+                    out += &format!("{} (revision {revision})\n", line(item));
+                }
+                Err(error) => {
+                    say(format!("{}: {error}", item.pin.name));
+                    first.get_or_insert(exit(&error));
+                }
+            }
+        }
+        match first {
+            None => Ok(Outcome::done(out)),
+            Some(exit) => Ok(Outcome { text: out, exit }),
+        }
+    }
+
+    /// Asks on a terminal; without one, only what goes to production needs `--yes`.
+    fn confirm(&self, plan: &Plan, shown: &str) -> Result<(), Error> {
+        if self.changes.yes {
+            return Ok(());
+        }
+        let world = self.feed.world();
+        let production = plan.items.iter().find(|item| {
+            let key = Key::new(&self.asked.namespace, &item.environment);
+            let environment = world.environment(&key);
+            environment.is_some_and(|environment| environment.spec.is_production)
+        });
+        if !std::io::stdin().is_terminal() {
+            return match production {
+                None => Ok(()),
+                Some(item) => {
+                    let message = format!(
+                        "{} is production, and nobody can be asked",
+                        item.environment
+                    );
+                    Err(Error::new(Exit::Refused, message).with_hint("add --yes"))
+                }
+            };
+        }
+        let wanted = production.map_or("y", |item| item.environment.as_str());
+        let mut err = std::io::stderr();
+        let shown = crate::text::clean(shown);
+        let _ = write!(err, "{shown}Type {wanted} to do it: ");
+        let _ = err.flush();
+        let mut answer = String::new();
+        std::io::stdin().lock().read_line(&mut answer)?;
+        match answer.trim() == wanted {
+            true => Ok(()),
+            false => Err(Error::new(Exit::Refused, "nothing was done")),
+        }
+    }
+}
+
+/// Says why the read model is not current.
+fn not_live(world: &World) -> Error {
+    let why = Source::ALL
+        .iter()
+        .find_map(|source| match world.freshness(*source) {
+            Freshness::Stale { why, .. } => Some(why.clone()),
+            _ => None,
+        });
+    let why = why.unwrap_or_else(|| "it did not list everything in time".to_owned());
+    Error::new(
+        Exit::Unreachable,
+        format!("the target does not answer: {why}"),
+    )
+    .with_hint("does kubectl cluster-info reach it? --request-timeout waits longer")
+}
+
+fn refused(refusals: Vec<Refusal>) -> Error {
+    let exit = match refusals.first() {
+        Some(refusal) if refusal.is_stale() => Exit::Conflict,
+        Some(refusal) if refusal.is_rule() => Exit::Refused,
+        _ => Exit::Failed,
+    };
+    let mut hints: Vec<String> = Vec::new();
+    for hint in refusals.iter().filter_map(Refusal::hint) {
+        if !hints.contains(&hint) {
+            hints.push(hint);
+        }
+    }
+    let messages: Vec<_> = refusals.iter().map(ToString::to_string).collect();
+    let error = Error::new(exit, messages.join("\n"));
+    match hints.is_empty() {
+        true => error,
+        false => error.with_hint(hints.join("\nhint: ")),
+    }
+}
+
+fn exit(error: &ApplyError) -> Exit {
+    match error {
+        ApplyError::Stale { .. }
+        | ApplyError::Claim(ClaimError::Gone(_) | ClaimError::Deleting(_)) => Exit::Conflict,
+        ApplyError::Claim(ClaimError::Bad(_)) => Exit::Refused,
+        ApplyError::Claim(ClaimError::Target(error)) | ApplyError::Target(error) => {
+            connect::failure(error).into()
+        }
+        ApplyError::Unknown { .. } => Exit::Unreachable,
+    }
+}
+
+/// Says what changes: the pin, and the release that counts before and after.
+fn line(item: &Item) -> String {
+    let from = item
+        .from
+        .as_ref()
+        .map_or("nothing", |from| from.name.as_str());
+    let to = &item.to.name;
+    let what = match from == to {
+        true => to.clone(),
+        false => format!("{from} -> {to}"),
+    };
+    let holds = match item.holds.len() {
+        0 => String::new(),
+        1 => ", 1 hold".to_owned(),
+        count => format!(", {count} holds"),
+    };
+    format!("{} in {}: {what}{holds}", item.component, item.environment)
+}
+
+/// Runs `deploy`.
+pub async fn run_deploy(
+    arguments: &DeployArguments,
+    options: &Options,
+    environment: &Environment,
+    now: Timestamp,
+    say: &mut dyn FnMut(String),
+) -> Result<Outcome, Error> {
+    let mut session = Session::open(options, environment, &arguments.changes, now).await?;
+    let release = match &arguments.release {
+        Some(release) => release.clone(),
+        None => {
+            let dry_run = arguments.changes.dry_run;
+            release::of_current(&session.connection, &arguments.component, dry_run, say).await?
+        }
+    };
+    let key = Key::new(&session.asked.namespace, &release);
+    if arguments.release.is_none() && !arguments.changes.dry_run {
+        session
+            .feed
+            .until(|world| world.release(&key).is_some())
+            .await;
+    }
+    let command = Deploy {
+        component: arguments.component.clone(),
+        environment: arguments.environment.clone(),
+        release,
+        skip_path: arguments.skip_path,
+    };
+    let planned = deploy::plan(&session.feed.world(), &command, &session.asked);
+    session
+        .carry_out(planned.map_err(|refusal| vec![refusal]), say)
+        .await
+}
+
+/// Runs `promote`.
+pub async fn run_promote(
+    arguments: &PromoteArguments,
+    options: &Options,
+    environment: &Environment,
+    now: Timestamp,
+    say: &mut dyn FnMut(String),
+) -> Result<Outcome, Error> {
+    let session = Session::open(options, environment, &arguments.changes, now).await?;
+    let planned = {
+        let world = session.feed.world();
+        let mut components = arguments.components.clone();
+        if arguments.all {
+            let deployed = world.components().filter(|component| {
+                *component.namespace == *session.asked.namespace
+                    && world.pin_of(component, &arguments.from).is_some()
+            });
+            components = deployed
+                .map(|component| component.name.to_string())
+                .collect();
+        }
+        components.sort();
+        components.dedup();
+        let command = Promote {
+            components,
+            from: arguments.from.clone(),
+            to: arguments.to.clone(),
+            unready: arguments.unready,
+            skip_path: arguments.skip_path,
+        };
+        promote::plan(&world, &command, &session.asked)
+    };
+    session.carry_out(planned, say).await
+}
+
+/// Runs `rollback`.
+pub async fn run_rollback(
+    arguments: &RollbackArguments,
+    options: &Options,
+    environment: &Environment,
+    now: Timestamp,
+    say: &mut dyn FnMut(String),
+) -> Result<Outcome, Error> {
+    let session = Session::open(options, environment, &arguments.changes, now).await?;
+    let to = match (&arguments.to, arguments.to_revision) {
+        (Some(release), _) => Target::Release(release.clone()),
+        (None, Some(revision)) => Target::Revision(revision),
+        (None, None) => Target::LastGood,
+    };
+    let command = Rollback {
+        component: arguments.component.clone(),
+        environment: arguments.environment.clone(),
+        to,
+        hold: !arguments.no_hold,
+        // Outcomes are of the generation that the controller saw, which the plan compares.
+        controller_runs: true,
+    };
+    let planned = rollback::plan(&session.feed.world(), &command, &session.asked);
+    session
+        .carry_out(planned.map_err(|refusal| vec![refusal]), say)
+        .await
+}
+
+/// Runs `pin`.
+pub async fn run_pin(
+    arguments: &PinArguments,
+    options: &Options,
+    environment: &Environment,
+    now: Timestamp,
+    say: &mut dyn FnMut(String),
+) -> Result<Outcome, Error> {
+    let session = Session::open(options, environment, &arguments.changes, now).await?;
+    let command = PinHold {
+        component: arguments.component.clone(),
+        environment: arguments.environment.clone(),
+        until: arguments.until,
+        release: arguments.release.clone(),
+    };
+    let planned = pin::plan_pin(&session.feed.world(), &command, &session.asked);
+    session
+        .carry_out(planned.map_err(|refusal| vec![refusal]), say)
+        .await
+}
+
+/// Runs `unpin`.
+pub async fn run_unpin(
+    arguments: &UnpinArguments,
+    options: &Options,
+    environment: &Environment,
+    now: Timestamp,
+    say: &mut dyn FnMut(String),
+) -> Result<Outcome, Error> {
+    let session = Session::open(options, environment, &arguments.changes, now).await?;
+    let command = Unpin {
+        component: arguments.component.clone(),
+        environment: arguments.environment.clone(),
+        hold: arguments.hold.clone(),
+    };
+    let planned = pin::plan_unpin(&session.feed.world(), &command, &session.asked);
+    session
+        .carry_out(planned.map_err(|refusal| vec![refusal]), say)
+        .await
+}
