@@ -4,6 +4,7 @@
 //! to write; results go to stdout and are stable, everything said to a person
 //! goes to stderr.
 
+mod audit;
 pub mod demo;
 pub mod error;
 mod gitflags;
@@ -90,6 +91,9 @@ enum Verb {
     /// Make releases, look into them, list them
     #[command(subcommand, visible_alias = "releases")]
     Release(release::Verb),
+    /// List what was done and by whom, and check that nobody rewrote it
+    #[command(subcommand)]
+    Audit(audit::Verb),
     /// Print the CustomResourceDefinitions of bowline's kinds
     Crds,
     /// Put the embedded store on a socket, for kubectl and other clients
@@ -179,6 +183,7 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
             Outcome::done(rendered)
         }
         Verb::Release(verb) => release::run(&verb, options, environment, now, &mut say).await?,
+        Verb::Audit(verb) => audit::run(&verb, options, environment, now, &mut say).await?,
         Verb::Crds => Outcome::done(crate::api::crds_yaml()),
         Verb::Serve(arguments) => {
             serve::run(&arguments, options, environment, &mut out).await?;

@@ -17,7 +17,7 @@ pub use chain::{Chain, chains};
 pub use record::{NotStored, OnRelease, Recorder, missing, of_release};
 pub use retention::{Retired, checkpoint};
 pub use timeline::{Row, Span, markdown, timeline};
-pub use verify::{ChainSummary, Finding, Severity, Verdict, read, verify};
+pub use verify::{ChainSummary, Finding, Severity, Verdict, flaws, read, verify};
 
 use kube::ResourceExt;
 use serde_json::json;

@@ -678,7 +678,7 @@ fn what_reads_the_same_and_is_written_otherwise_is_seen() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
     fn every_history_of_ours_is_valid(steps in proptest::collection::vec(step(), 0..25)) {

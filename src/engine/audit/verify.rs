@@ -120,6 +120,18 @@ pub fn read(objects: Vec<Value>) -> (Vec<AuditEntry>, Vec<Finding>) {
     (entries, problems)
 }
 
+/// Says what is wrong with one entry by itself, as the API server returned it.
+pub fn flaws(object: Value) -> Vec<Finding> {
+    let (entries, mut problems) = read(vec![object]);
+    for entry in &entries {
+        let subject = &entry.spec.subject;
+        let found = own_flaws(entry).into_iter();
+        let name = entry.name_any();
+        problems.extend(found.map(|what| finding(subject, Severity::Tampered, &name, what)));
+    }
+    problems
+}
+
 /// Checks every chain by itself, and the chains of pins that are there against those.
 pub fn verify(pins: &[ReleasePin], entries: &[AuditEntry]) -> Verdict {
     let mut verdict = Verdict {
@@ -192,7 +204,7 @@ fn are_missing(first: i64, last: i64) -> String {
 pub(super) fn check(chain: &Chain) -> (Vec<Finding>, Vec<Finding>) {
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     for entry in chain.all() {
-        let flaws = flaws(entry).into_iter();
+        let flaws = own_flaws(entry).into_iter();
         let name = entry.name_any();
         problems.extend(flaws.map(|what| finding(chain.subject, Severity::Tampered, &name, what)));
     }
@@ -253,7 +265,7 @@ fn broken_link(chain: &Chain, before: Option<&AuditEntry>, entry: &AuditEntry) -
 }
 
 /// What an entry says wrongly of itself.
-fn flaws(entry: &AuditEntry) -> Vec<String> {
+fn own_flaws(entry: &AuditEntry) -> Vec<String> {
     let mut flaws = Vec::new();
     let spec = &entry.spec;
     let expected = name_of(spec);
