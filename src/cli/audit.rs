@@ -368,7 +368,6 @@ async fn verify(
 async fn verdict(connection: &Connection, component: Option<&str>) -> Result<Verdict, Error> {
     let pins: Api<ReleasePin> = Api::namespaced(connection.client.clone(), &connection.namespace);
     let params = match component {
-        // A field, for pins that kubectl made may have no labels.
         Some(component) => ListParams::default().fields(&format!("spec.component={component}")),
         None => ListParams::default(),
     };

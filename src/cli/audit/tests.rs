@@ -59,6 +59,12 @@ impl Fixture {
             holds: vec![],
         };
         let mut pin = ReleasePin::new("checkout-production", spec);
+        for (label, value) in [
+            (labels::COMPONENT, "checkout"),
+            (labels::ENVIRONMENT, "production"),
+        ] {
+            pin.labels_mut().insert(label.into(), value.into());
+        }
         let create = PostParams::default();
         let mut newest: Option<AuditEntry> = None;
         for step in 1..=3 {

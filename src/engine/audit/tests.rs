@@ -471,6 +471,28 @@ fn the_pin_vouches_for_the_head_the_release_and_the_holds() {
 }
 
 #[test]
+fn a_chain_that_is_rewritten_to_its_end_disagrees_with_the_pin() {
+    let steps = [Step::Move(1), Step::Edit(2), Step::Move(3), Step::Edit(4)];
+    let history = History::of(&steps);
+    for start in 0..3 {
+        let mut entries = history.entries.clone();
+        entries[start].spec.reason = Some("nothing happened".into());
+        for place in start..entries.len() {
+            let before = place.checked_sub(1).map(|before| link(&entries[before]));
+            let mut spec = entries[place].spec.clone();
+            spec.previous = before;
+            entries[place] = sealed(spec, "checkout", Some("production"));
+        }
+        let verdict = verify(std::slice::from_ref(&history.pin), &entries);
+        let [problem] = &verdict.problems[..] else {
+            panic!("{verdict:#?}");
+        };
+        assert_eq!(problem.object, "releasepin/checkout-production");
+        assert!(names_it(&verdict, "checkout-production-00000001-3"));
+    }
+}
+
+#[test]
 fn an_operation_counts_for_its_generation_only() {
     let history = History::of(&[Step::Move(1), Step::Edit(2)]);
     let [created, moved, edited] = &history.entries[..] else {
