@@ -387,7 +387,7 @@ fn check_head(
         // Retention went past the move; the head's entry is gone with the rest.
         Some(moved) if root.is_some_and(|root| root.spec.revision >= moved) => return,
         Some(moved) => {
-            let before = entries().filter(|entry| entry.spec.revision < moved).last();
+            let before = entries().rfind(|entry| entry.spec.revision < moved);
             match (before, head) {
                 (None, None) => return,
                 (Some(before), Some(head)) if link(before) == head => return,
