@@ -5,6 +5,7 @@
 //! goes to stderr.
 
 mod actions;
+mod audit;
 pub mod demo;
 pub mod error;
 mod gitflags;
@@ -101,6 +102,9 @@ enum Verb {
     /// Make releases, look into them, list them
     #[command(subcommand, visible_alias = "releases")]
     Release(release::Verb),
+    /// List what was done and by whom, and check that nobody rewrote it
+    #[command(subcommand)]
+    Audit(audit::Verb),
     /// Print the CustomResourceDefinitions of bowline's kinds
     Crds,
     /// Put the embedded store on a socket, for kubectl and other clients
@@ -205,6 +209,7 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
             actions::run_unpin(&arguments, options, environment, now, &mut say).await?
         }
         Verb::Release(verb) => release::run(&verb, options, environment, now, &mut say).await?,
+        Verb::Audit(verb) => audit::run(&verb, options, environment, now, &mut say).await?,
         Verb::Crds => Outcome::done(crate::api::crds_yaml()),
         Verb::Serve(arguments) => {
             serve::run(&arguments, options, environment, &mut out).await?;

@@ -1,0 +1,416 @@
+//! `bowline audit`: list what was done, look at one entry, check the chains, write a timeline.
+//!
+//! Everything here only reads. Entries are read as the API server returns them, so that one that cannot
+//! be understood hides no other, and so that `verify` sees what is stored and not what we make of it.
+
+use clap::{Args, Subcommand, ValueEnum};
+use jiff::Timestamp;
+use kube::api::{Api, DynamicObject, ListParams};
+use kube::core::ApiResource;
+use kube::{Client, ResourceExt};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::Outcome;
+use super::connect::{self, Connection, Environment, Options};
+use super::error::{Error, Exit};
+use super::output::{self, Format};
+use crate::api::audit::AuditEntry;
+use crate::api::interval::Interval;
+use crate::api::pin::ReleasePin;
+use crate::api::{labels, names};
+use crate::engine::audit::{self, Finding, Row, Span, Verdict};
+
+/// How many objects one request asks for.
+const PAGE: u32 = 500;
+
+/// What `audit` can be told.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// List what was done, in the order that it was done in
+    List(List),
+    /// Print one entry
+    Show(Show),
+    /// Check that no entry was changed, removed or left out; exit with 1 if one was
+    Verify(Verify),
+    /// Write a timeline of what was done
+    Export(Export),
+}
+
+/// What `audit list` can be told.
+#[derive(Args, Debug)]
+pub struct List {
+    /// The component; all where it is left out
+    component: Option<String>,
+    /// The environment; all, and what was done to releases, where it is left out
+    #[arg(long, value_name = "NAME")]
+    environment: Option<String>,
+    /// Leave out what was done before: 2026-01-31, 2026-01-31T18:00:00Z, or how long ago (2h, 7d)
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// The form of the result
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+}
+
+/// What `audit show` can be told.
+#[derive(Args, Debug)]
+pub struct Show {
+    /// The entry
+    name: String,
+    /// The form of the result
+    #[arg(short, long, value_enum, default_value_t = Format::Yaml)]
+    output: Format,
+}
+
+/// What `audit verify` can be told.
+#[derive(Args, Debug)]
+pub struct Verify {
+    /// The component; all where it is left out
+    component: Option<String>,
+    /// The form of the result
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+}
+
+/// What `audit export` can be told.
+#[derive(Args, Debug)]
+pub struct Export {
+    /// The component; all where it is left out
+    component: Option<String>,
+    /// The environment; all, and what was done to releases, where it is left out
+    #[arg(long, value_name = "NAME")]
+    environment: Option<String>,
+    /// The form of the timeline
+    #[arg(long, value_enum, default_value_t = Timeline::Md)]
+    format: Timeline,
+    /// Leave out what was done before: 2026-01-31, 2026-01-31T18:00:00Z, or how long ago (2h, 7d)
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Leave out what was done at this time and later
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+}
+
+/// The forms of a timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Timeline {
+    /// A Markdown document
+    Md,
+    /// JSON
+    Json,
+}
+
+/// Runs a verb and returns what it prints.
+pub async fn run(
+    verb: &Verb,
+    options: &Options,
+    environment: &Environment,
+    now: Timestamp,
+    say: &mut dyn FnMut(String),
+) -> Result<Outcome, Error> {
+    // What makes no sense is said before anybody is asked anything.
+    let moment = |text: &Option<String>| text.as_deref().map(|text| moment(text, now)).transpose();
+    match verb {
+        Verb::List(arguments) => {
+            let span = Span {
+                since: moment(&arguments.since)?,
+                until: None,
+            };
+            let connection = connect::connect(options, environment).await?;
+            list(arguments, &span, &connection, say).await
+        }
+        Verb::Show(arguments) => {
+            let connection = connect::connect(options, environment).await?;
+            show(arguments, &connection, say).await
+        }
+        Verb::Verify(arguments) => {
+            let connection = connect::connect(options, environment).await?;
+            verify(arguments, &connection, say).await
+        }
+        Verb::Export(arguments) => {
+            let span = Span {
+                since: moment(&arguments.since)?,
+                until: moment(&arguments.until)?,
+            };
+            let connection = connect::connect(options, environment).await?;
+            export(arguments, &span, &connection, say).await
+        }
+    }
+}
+
+/// Reads a moment: a time, a day in UTC, or how long ago.
+fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Error> {
+    let day = || {
+        let date: jiff::civil::Date = text.parse().ok()?;
+        let start = date.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+        Some(start.timestamp())
+    };
+    let ago = || {
+        let ago = Interval::from(text).duration().ok()?;
+        now.checked_sub(ago).ok()
+    };
+    let time: Option<Timestamp> = text.parse().ok();
+    time.or_else(day).or_else(ago).ok_or_else(|| {
+        Error::new(Exit::Usage, format!("{text:?} is no time"))
+            .with_hint("write it as 2026-01-31, 2026-01-31T18:00:00Z, or how long ago: 30m, 2h, 7d")
+    })
+}
+
+/// Reads all objects of a list, page by page.
+async fn pages<K>(api: &Api<K>, params: ListParams, size: u32) -> Result<Vec<K>, Error>
+where
+    K: Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let mut items = Vec::new();
+    let mut page = params.clone().limit(size);
+    loop {
+        let list = match api.list(&page).await {
+            // The pages took longer than the server keeps them; in one piece it has to be.
+            Err(kube::Error::Api(status))
+                if status.code == 410 && page.continue_token.is_some() =>
+            {
+                return Ok(api.list(&params).await?.items);
+            }
+            answer => answer?,
+        };
+        items.extend(list.items);
+        match list.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => page = page.continue_token(&token),
+            None => return Ok(items),
+        }
+    }
+}
+
+fn entries_api(client: &Client, namespace: &str) -> Api<DynamicObject> {
+    let resource = ApiResource::erase::<AuditEntry>(&());
+    Api::namespaced_with(client.clone(), namespace, &resource)
+}
+
+fn selected(component: Option<&str>, environment: Option<&str>) -> ListParams {
+    let term = |label: &str, value: Option<&str>| {
+        value.map(|value| format!("{label}={}", names::label_value(value)))
+    };
+    let terms: Vec<String> = [
+        term(labels::COMPONENT, component),
+        term(labels::ENVIRONMENT, environment),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    match terms.is_empty() {
+        true => ListParams::default(),
+        false => ListParams::default().labels(&terms.join(",")),
+    }
+}
+
+async fn stored(
+    connection: &Connection,
+    component: Option<&str>,
+    environment: Option<&str>,
+) -> Result<(Vec<AuditEntry>, Vec<Finding>), Error> {
+    let api = entries_api(&connection.client, &connection.namespace);
+    let objects = pages(&api, selected(component, environment), PAGE).await?;
+    let values = objects
+        .iter()
+        .filter_map(|object| serde_json::to_value(object).ok());
+    Ok(audit::read(values.collect()))
+}
+
+fn say_unreadable(problems: &[Finding], say: &mut dyn FnMut(String)) {
+    for problem in problems {
+        say(format!("warning: {}: {}", problem.object, problem.what));
+    }
+}
+
+async fn list(
+    arguments: &List,
+    span: &Span,
+    connection: &Connection,
+    say: &mut dyn FnMut(String),
+) -> Result<Outcome, Error> {
+    let environment = arguments.environment.as_deref();
+    let (entries, problems) =
+        stored(connection, arguments.component.as_deref(), environment).await?;
+    say_unreadable(&problems, say);
+    let rows = audit::timeline(&entries, span);
+    let printed = match arguments.output {
+        Format::Json => output::json(&in_order(entries, &rows)),
+        Format::Yaml => output::yaml(&in_order(entries, &rows)),
+        Format::Name => rows.iter().map(|row| resource_name(&row.entry)).collect(),
+        Format::Table | Format::Wide => {
+            say(format!("{} entries", rows.len()));
+            table(&rows, arguments.output == Format::Wide)
+        }
+    };
+    Ok(Outcome::done(printed))
+}
+
+fn resource_name(entry: &str) -> String {
+    format!("auditentry.bowline.dev/{entry}\n")
+}
+
+fn in_order(entries: Vec<AuditEntry>, rows: &[Row]) -> Value {
+    let mut by_name: std::collections::HashMap<String, AuditEntry> = entries
+        .into_iter()
+        .map(|entry| (entry.name_any(), entry))
+        .collect();
+    let items: Vec<Value> = rows
+        .iter()
+        .filter_map(|row| by_name.remove(&row.entry))
+        .filter_map(|entry| serde_json::to_value(entry).ok())
+        .collect();
+    json!({"apiVersion": "v1", "kind": "List", "items": items})
+}
+
+fn table(rows: &[Row], wide: bool) -> String {
+    let mut columns = vec!["NAME", "WHEN", "ACTOR", "ACTION", "FROM", "TO"];
+    if wide {
+        columns.extend(["REASON", "RECORDED BY", "OPERATION"]);
+    }
+    let mut lines = vec![columns.into_iter().map(str::to_owned).collect()];
+    lines.extend(rows.iter().map(|row| {
+        let optional = |text: &Option<String>| text.clone().unwrap_or_default();
+        let actor = row.actor.clone();
+        let mut cells = vec![
+            row.entry.clone(),
+            row.when(),
+            actor.unwrap_or_else(|| "unattributed".to_owned()),
+            row.words(),
+            optional(&row.from),
+            optional(&row.to),
+        ];
+        if wide {
+            cells.push(optional(&row.reason));
+            cells.push(row.recorded_by.clone());
+            cells.push(optional(&row.operation));
+        }
+        cells
+    }));
+    output::table(&lines)
+}
+
+async fn show(
+    arguments: &Show,
+    connection: &Connection,
+    say: &mut dyn FnMut(String),
+) -> Result<Outcome, Error> {
+    let api = entries_api(&connection.client, &connection.namespace);
+    let name = &arguments.name;
+    let Some(mut entry) = api.get_opt(name).await? else {
+        let message = format!("there is no audit entry {name}");
+        return Err(Error::new(Exit::Failed, message).with_hint("bowline audit list -o name"));
+    };
+    let flaws = serde_json::to_value(&entry)
+        .map(audit::flaws)
+        .unwrap_or_default();
+    say_unreadable(&flaws, say);
+    entry.metadata.managed_fields = None;
+    Ok(Outcome::done(match arguments.output {
+        Format::Json => output::json(&entry),
+        Format::Name => resource_name(&entry.name_any()),
+        Format::Yaml | Format::Table | Format::Wide => output::yaml(&entry),
+    }))
+}
+
+async fn verify(
+    arguments: &Verify,
+    connection: &Connection,
+    say: &mut dyn FnMut(String),
+) -> Result<Outcome, Error> {
+    let component = arguments.component.as_deref();
+    let mut verdict = verdict(connection, component).await?;
+    if !verdict.is_valid() {
+        // Between a move and its entry, and between our two reads, there is time; what is wrong stays wrong.
+        verdict = self::verdict(connection, component).await?;
+    }
+    let findings = || verdict.problems.iter().chain(&verdict.warnings);
+    let text = match arguments.output {
+        Format::Json => output::json(&verdict),
+        Format::Yaml => output::yaml(&verdict),
+        Format::Name => {
+            let mut objects: Vec<&str> =
+                findings().map(|finding| finding.object.as_str()).collect();
+            objects.dedup();
+            objects.iter().map(|object| format!("{object}\n")).collect()
+        }
+        Format::Table | Format::Wide if findings().next().is_none() => String::new(),
+        Format::Table | Format::Wide => {
+            let header = ["STATE", "OBJECT", "WHAT"].map(str::to_owned).to_vec();
+            let rows = findings().map(|finding| {
+                vec![
+                    finding.severity.to_string(),
+                    finding.object.clone(),
+                    finding.what.clone(),
+                ]
+            });
+            let rows: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
+            output::table(&rows)
+        }
+    };
+    say(format!(
+        "{} entries in {} chains: {}",
+        verdict.entries,
+        verdict.chains.len(),
+        match (verdict.problems.len(), verdict.warnings.len()) {
+            (0, 0) => "valid".to_owned(),
+            (0, warnings) => format!("valid, {warnings} warnings"),
+            (problems, warnings) => format!("{problems} problems, {warnings} warnings"),
+        }
+    ));
+    let exit = match verdict.is_valid() {
+        true => Exit::Done,
+        false => Exit::Failed,
+    };
+    Ok(Outcome { text, exit })
+}
+
+async fn verdict(connection: &Connection, component: Option<&str>) -> Result<Verdict, Error> {
+    let pins: Api<ReleasePin> = Api::namespaced(connection.client.clone(), &connection.namespace);
+    let params = match component {
+        Some(component) => ListParams::default().fields(&format!("spec.component={component}")),
+        None => ListParams::default(),
+    };
+    // The pins first: an entry follows its move, so the other order would miss more of them.
+    let pins = pages(&pins, params, PAGE).await?;
+    let (entries, problems) = stored(connection, component, None).await?;
+    let mut verdict = audit::verify(&pins, &entries);
+    verdict.problems.extend(problems);
+    Ok(verdict)
+}
+
+async fn export(
+    arguments: &Export,
+    span: &Span,
+    connection: &Connection,
+    say: &mut dyn FnMut(String),
+) -> Result<Outcome, Error> {
+    let (component, environment) = (
+        arguments.component.as_deref(),
+        arguments.environment.as_deref(),
+    );
+    let (entries, problems) = stored(connection, component, environment).await?;
+    say_unreadable(&problems, say);
+    let rows = audit::timeline(&entries, span);
+    Ok(Outcome::done(match arguments.format {
+        Timeline::Json => output::json(&rows),
+        Timeline::Md => audit::markdown(&rows, &title(component, environment, span)),
+    }))
+}
+
+fn title(component: Option<&str>, environment: Option<&str>, span: &Span) -> String {
+    let mut title = format!("Timeline of {}", component.unwrap_or("all components"));
+    for (word, value) in [
+        ("in", environment.map(str::to_owned)),
+        ("since", span.since.map(|since| since.to_string())),
+        ("until", span.until.map(|until| until.to_string())),
+    ] {
+        if let Some(value) = value {
+            title += &format!(" {word} {value}");
+        }
+    }
+    title
+}
+
+#[cfg(test)]
+mod tests;

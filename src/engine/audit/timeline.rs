@@ -1,0 +1,210 @@
+//! What happened, in the order that it happened in, for people who ask afterwards.
+
+use std::fmt::Write;
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use serde::Serialize;
+
+use super::chain::chains;
+use crate::api::audit::{Action, AuditEntry, SubjectKind};
+use crate::text;
+
+/// One line of a timeline.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Row {
+    /// When, by the clock of whoever did it.
+    pub at: Timestamp,
+    /// Whether that clock disagrees with the one of an earlier entry of the chain.
+    pub clock_disagrees: bool,
+    /// What kind of chain it is in.
+    pub kind: SubjectKind,
+    /// The pin or the component.
+    pub subject: String,
+    /// The place in the chain.
+    pub revision: i64,
+    /// What was done.
+    pub action: Action,
+    /// Who did it, where the API server says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
+    /// Who wrote it down.
+    pub recorded_by: String,
+    /// The release before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The release after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The operation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// The revision that a rollback restored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restored_from: Option<i64>,
+    /// The first revision that nobody saw, where the action is Gap.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unseen_from: Option<i64>,
+    /// How many entries retention removed, where the action is Checkpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub removed: Option<i64>,
+    /// The name of the entry.
+    pub entry: String,
+}
+
+/// The part of a timeline that is asked for: from its start on, and before its end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Span {
+    /// The start.
+    pub since: Option<Timestamp>,
+    /// The end.
+    pub until: Option<Timestamp>,
+}
+
+impl Span {
+    fn contains(&self, moment: Timestamp) -> bool {
+        self.since.is_none_or(|since| since <= moment)
+            && self.until.is_none_or(|until| moment < until)
+    }
+}
+
+/// Returns what happened in a span, by time and then by chain.
+///
+/// Within a chain the chain's order holds: an entry that claims to be earlier than one before it stands
+/// after that one, and is marked.
+pub fn timeline(entries: &[AuditEntry], span: &Span) -> Vec<Row> {
+    let mut rows = Vec::with_capacity(entries.len());
+    for (place, chain) in chains(entries).iter().enumerate() {
+        let mut latest = Timestamp::MIN;
+        for entry in chain.all() {
+            let at = entry.spec.at.0;
+            // A checkpoint is written long after what it stands for, and before what follows it.
+            let checkpoint = entry.spec.checkpoint.is_some();
+            let disagrees = at < latest && !checkpoint;
+            let moment = at.max(latest);
+            if !checkpoint {
+                latest = moment;
+            }
+            if span.contains(at) || span.contains(moment) {
+                rows.push(((moment, place), row(entry, disagrees)));
+            }
+        }
+    }
+    // The sort is stable: entries of one chain at one moment stay in the chain's order.
+    rows.sort_by_key(|(key, _)| *key);
+    rows.into_iter().map(|(_, row)| row).collect()
+}
+
+fn row(entry: &AuditEntry, clock_disagrees: bool) -> Row {
+    let spec = entry.spec.clone();
+    Row {
+        at: spec.at.0,
+        clock_disagrees,
+        kind: spec.subject.kind,
+        subject: spec.subject.name,
+        revision: spec.revision,
+        action: spec.action,
+        actor: spec.actor,
+        recorded_by: spec.recorded_by,
+        from: spec.from.map(|release| release.name),
+        to: spec.to.map(|release| release.name),
+        reason: spec.reason,
+        operation: spec.operation,
+        restored_from: spec.restored_from,
+        unseen_from: spec.gap.map(|gap| gap.first),
+        removed: spec.checkpoint.map(|checkpoint| checkpoint.entries),
+        entry: entry.name_any(),
+    }
+}
+
+impl Row {
+    /// Says what was done in a few words.
+    pub fn words(&self) -> String {
+        let mut words = format!("{:?}", self.action);
+        if let Some(revision) = self.restored_from {
+            let _ = write!(words, " to revision {revision}");
+        }
+        match self.unseen_from {
+            Some(first) if first == self.revision => {
+                let _ = write!(words, ": nobody saw revision {first}");
+            }
+            Some(first) => {
+                let last = self.revision;
+                let _ = write!(words, ": nobody saw revisions {first} to {last}");
+            }
+            None => {}
+        }
+        if let Some(removed) = self.removed {
+            let _ = write!(words, ": retention removed {removed} entries");
+        }
+        words
+    }
+
+    /// Says when, with a mark where the clocks disagree.
+    pub fn when(&self) -> String {
+        match self.clock_disagrees {
+            true => format!("{} (clocks disagree)", self.at),
+            false => self.at.to_string(),
+        }
+    }
+}
+
+/// Writes a timeline as a Markdown document that no text in it can break out of.
+pub fn markdown(rows: &[Row], title: &str) -> String {
+    let mut out = format!("# {}\n\n", escaped(title));
+    if rows.is_empty() {
+        return out + "Nothing was recorded.\n";
+    }
+    out += "| When | Who | What | Subject | Revision | From | To | Why | Entry |\n";
+    out += "| --- | --- | --- | --- | ---: | --- | --- | --- | --- |\n";
+    for row in rows {
+        let optional = |text: &Option<String>| text.clone().unwrap_or_default();
+        let who = match &row.actor {
+            Some(actor) => actor.clone(),
+            None => format!("unattributed, recorded by {}", row.recorded_by),
+        };
+        let cells = [
+            row.when(),
+            who,
+            row.words(),
+            row.subject.clone(),
+            row.revision.to_string(),
+            optional(&row.from),
+            optional(&row.to),
+            optional(&row.reason),
+            row.entry.clone(),
+        ];
+        for cell in cells {
+            let _ = write!(out, "| {} ", escaped(&cell));
+        }
+        out += "|\n";
+    }
+    if rows.iter().any(|row| row.clock_disagrees) {
+        out += "\nWhere clocks disagree, an entry says that it is older than one that it follows; the order is that of the chain.\n";
+    }
+    out
+}
+
+/// Makes text of one line that Markdown takes for nothing but text.
+fn escaped(cell: &str) -> String {
+    let mut out = String::with_capacity(cell.len());
+    for c in text::line(cell).chars() {
+        match c {
+            // Renderers differ in how they read a backslash before a pipe.
+            '|' => out += "&#124;",
+            '&' => out += "&amp;",
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '~' | '!' | '$' => {
+                out.push('\\');
+                out.push(c);
+            }
+            _ => out.push(c),
+        }
+    }
+    out
+}
