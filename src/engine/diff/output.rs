@@ -129,7 +129,7 @@ fn path(identity: &Identity) -> String {
     parts.join("/")
 }
 
-fn write_hunks(out: &mut String, hunks: &[Hunk]) {
+pub(super) fn write_hunks(out: &mut String, hunks: &[Hunk]) {
     for hunk in hunks {
         let (a, b) = (hunk.before, hunk.after);
         let _ = writeln!(

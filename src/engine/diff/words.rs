@@ -22,7 +22,7 @@ pub fn words(before: &str, after: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>
         right.extend(at_new.bytes(&edit.after));
     }
     let changed = |ranges: &[Range<usize>]| ranges.iter().map(Range::len).sum::<usize>();
-    let is_telling = |text: &str, ranges: &[Range<usize>]| changed(ranges) * 4 <= text.len() * 3;
+    let is_telling = |text: &str, ranges: &[Range<usize>]| changed(ranges) * 4 < text.len() * 3;
     match is_telling(before, &left) || is_telling(after, &right) {
         true => (left, right),
         false => (Vec::new(), Vec::new()),
