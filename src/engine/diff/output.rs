@@ -1,0 +1,172 @@
+//! The diff as text for people, as a unified diff and as JSON.
+//!
+//! Text and unified diff are clean for a terminal; JSON keeps what objects say.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::{Change, Diff, Hunk, Identity, Kind, ObjectDiff};
+use crate::text;
+
+impl Diff {
+    /// Tells whether nothing changed but hidden noise.
+    pub fn is_empty(&self) -> bool {
+        self.changed().next().is_none()
+    }
+
+    /// Walks what changed.
+    pub fn changed(&self) -> impl Iterator<Item = &ObjectDiff> {
+        let objects = self.objects.iter();
+        objects.filter(|object| object.change != Change::Same)
+    }
+
+    /// Counts the objects that something happened to.
+    pub fn count(&self, change: Change) -> usize {
+        let objects = self.objects.iter();
+        objects.filter(|object| object.change == change).count()
+    }
+
+    /// Writes the diff for people: by object, then hunks, then a summary.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for object in self.changed() {
+            let (mark, what) = match object.change {
+                Change::Added => ('+', "added".to_owned()),
+                Change::Removed => ('-', "removed".to_owned()),
+                Change::Changed | Change::Same => ('~', fields(object.fields.len())),
+            };
+            let name = object.identity.to_string();
+            let _ = writeln!(out, "{mark} {}: {what}", text::line(&name));
+            write_hunks(&mut out, &object.hunks);
+            out.push('\n');
+        }
+        out.push_str(&self.summary());
+        out.push('\n');
+        if let Some(coarse) = &self.coarse {
+            let _ = writeln!(out, "note: {coarse}");
+        }
+        out
+    }
+
+    /// Says in one line how much changed.
+    pub fn summary(&self) -> String {
+        if self.is_empty() {
+            return "no changes".to_owned();
+        }
+        let counts = [
+            (Change::Added, "added"),
+            (Change::Removed, "removed"),
+            (Change::Changed, "changed"),
+            (Change::Same, "unchanged"),
+        ];
+        let words = counts.map(|(change, word)| format!("{} {word}", self.count(change)));
+        words.join(", ")
+    }
+
+    /// Writes a unified diff of each object's YAML, as `patch` and its like read it.
+    pub fn unified(&self) -> String {
+        let mut out = String::new();
+        if let Some(coarse) = &self.coarse {
+            let _ = writeln!(out, "# {coarse}");
+        }
+        for object in self.changed() {
+            let path = path(&object.identity);
+            let side = |gone: Change, prefix: &str| match object.change == gone {
+                true => "/dev/null".to_owned(),
+                false => format!("{prefix}/{path}"),
+            };
+            let _ = writeln!(out, "--- {}", side(Change::Added, "a"));
+            let _ = writeln!(out, "+++ {}", side(Change::Removed, "b"));
+            write_hunks(&mut out, &object.hunks);
+        }
+        out
+    }
+
+    /// Returns what changed as JSON; unchanged objects are counted only.
+    pub fn json(&self) -> Value {
+        let objects: Vec<Value> = self
+            .changed()
+            .map(|object| {
+                json!({
+                    "identity": object.identity,
+                    "change": object.change,
+                    "fields": object.fields,
+                    "hunks": object.hunks.iter().map(hunk).collect::<Vec<_>>(),
+                })
+            })
+            .collect();
+        json!({
+            "objects": objects,
+            "added": self.count(Change::Added),
+            "removed": self.count(Change::Removed),
+            "changed": self.count(Change::Changed),
+            "unchanged": self.count(Change::Same),
+            "coarse": self.coarse,
+        })
+    }
+}
+
+fn fields(count: usize) -> String {
+    match count {
+        1 => "1 field changed".to_owned(),
+        count => format!("{count} fields changed"),
+    }
+}
+
+/// Names an object as a path of one word each.
+fn path(identity: &Identity) -> String {
+    let group = match identity.group.as_str() {
+        "" => "core",
+        group => group,
+    };
+    let parts = [group, &identity.kind, &identity.namespace, &identity.name];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .map(|part| text::line(part).replace([' ', '/'], "_"))
+        .collect();
+    parts.join("/")
+}
+
+pub(super) fn write_hunks(out: &mut String, hunks: &[Hunk]) {
+    for hunk in hunks {
+        let (a, b) = (hunk.before, hunk.after);
+        let _ = writeln!(
+            out,
+            "@@ -{},{} +{},{} @@",
+            a.start, a.count, b.start, b.count
+        );
+        for line in &hunk.lines {
+            out.push(match line.kind {
+                Kind::Context => ' ',
+                Kind::Removed => '-',
+                Kind::Added => '+',
+            });
+            out.push_str(&text::clean(&line.text));
+            out.push('\n');
+            if !line.ended {
+                out.push_str("\\ No newline at end of file\n");
+            }
+        }
+    }
+}
+
+fn hunk(hunk: &Hunk) -> Value {
+    let lines = hunk.lines.iter().enumerate().map(|(at, line)| {
+        let words = hunk.words(at);
+        let words: Vec<[usize; 2]> = words.iter().map(|word| [word.start, word.end]).collect();
+        json!({
+            "kind": line.kind,
+            "before": line.before,
+            "after": line.after,
+            "text": line.text,
+            "words": words,
+        })
+    });
+    json!({
+        "before": hunk.before,
+        "after": hunk.after,
+        "lines": lines.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,199 @@
+//! What two sequences have in common, exactly or, past a deadline, in whole blocks.
+//!
+//! Equal ends are cut off first, then items that stand once on each side are taken as anchors where
+//! most of them keep their order. Only the gaps between anchors are left to a general algorithm, so
+//! neither a long document with few changes nor a reordered one is expensive.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::ops::Range;
+use std::time::Instant;
+
+use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
+
+/// Gaps up to this many items get the smallest possible diff; larger ones the one with rare anchors.
+const SMALL: usize = 256;
+
+/// One run of items that another run replaces; one of both may be empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Edit {
+    pub(super) before: Range<usize>,
+    pub(super) after: Range<usize>,
+}
+
+/// The runs that differ, in order; everything between them is equal.
+#[derive(Debug, Default)]
+pub(super) struct Edits {
+    pub(super) edits: Vec<Edit>,
+    /// False when the deadline passed and some run is larger than it has to be.
+    pub(super) exact: bool,
+}
+
+impl Edits {
+    fn push(&mut self, before: Range<usize>, after: Range<usize>) {
+        if before.is_empty() && after.is_empty() {
+            return;
+        }
+        match self.edits.last_mut() {
+            Some(last) if last.before.end == before.start && last.after.end == after.start => {
+                last.before.end = before.end;
+                last.after.end = after.end;
+            }
+            _ => self.edits.push(Edit { before, after }),
+        }
+    }
+}
+
+/// Compares two sequences.
+pub(super) fn edits<T: Eq + Hash>(before: &[T], after: &[T], deadline: Option<Instant>) -> Edits {
+    let mut found = Edits {
+        edits: Vec::new(),
+        exact: true,
+    };
+    let (a, b) = trim(before, after, 0..before.len(), 0..after.len());
+    if a.is_empty() || b.is_empty() {
+        found.push(a, b);
+        return found;
+    }
+    if is_past(deadline) {
+        found.exact = false;
+        found.push(a, b);
+        return found;
+    }
+    let (left, right) = number(&before[a.clone()], &after[b.clone()]);
+    let (mut from_a, mut from_b) = (0, 0);
+    let end = (left.len(), right.len());
+    for (to_a, to_b) in anchors(&left, &right).into_iter().chain([end]) {
+        gap(
+            &left,
+            &right,
+            from_a..to_a,
+            from_b..to_b,
+            deadline,
+            &mut found,
+        );
+        (from_a, from_b) = (to_a + 1, to_b + 1);
+    }
+    for edit in &mut found.edits {
+        edit.before = edit.before.start + a.start..edit.before.end + a.start;
+        edit.after = edit.after.start + b.start..edit.after.end + b.start;
+    }
+    found
+}
+
+fn is_past(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|deadline| Instant::now() >= deadline)
+}
+
+/// Cuts the equal ends off two ranges.
+fn trim<T: Eq>(
+    before: &[T],
+    after: &[T],
+    mut a: Range<usize>,
+    mut b: Range<usize>,
+) -> (Range<usize>, Range<usize>) {
+    let front = before[a.clone()].iter().zip(&after[b.clone()]);
+    let equal = front.take_while(|(a, b)| a == b).count();
+    a.start += equal;
+    b.start += equal;
+    let back = before[a.clone()].iter().rev();
+    let equal = back
+        .zip(after[b.clone()].iter().rev())
+        .take_while(|(a, b)| a == b)
+        .count();
+    a.end -= equal;
+    b.end -= equal;
+    (a, b)
+}
+
+/// Gives equal items equal numbers, counted from 0.
+fn number<T: Eq + Hash>(before: &[T], after: &[T]) -> (Vec<u32>, Vec<u32>) {
+    let mut known: HashMap<&T, u32> = HashMap::with_capacity(before.len());
+    let mut of = |item| {
+        let next = known.len() as u32;
+        *known.entry(item).or_insert(next)
+    };
+    let before = before.iter().map(&mut of).collect();
+    let after = after.iter().map(&mut of).collect();
+    (before, after)
+}
+
+/// Finds the longest chain of items that stand once on each side and in the same order on both.
+fn anchors(left: &[u32], right: &[u32]) -> Vec<(usize, usize)> {
+    const NONE: u32 = u32::MAX;
+    const MANY: u32 = u32::MAX - 1;
+    let count = left.iter().chain(right).max().map_or(0, |max| max + 1) as usize;
+    let places = |items: &[u32]| {
+        let mut places = vec![NONE; count];
+        for (at, item) in items.iter().enumerate() {
+            let place = &mut places[*item as usize];
+            *place = if *place == NONE { at as u32 } else { MANY };
+        }
+        places
+    };
+    let (once_left, once_right) = (places(left), places(right));
+    let common: Vec<(u32, u32)> = left
+        .iter()
+        .map(|item| (once_left[*item as usize], once_right[*item as usize]))
+        .filter(|(a, b)| *a < MANY && *b < MANY)
+        .collect();
+    // Patience sorting: the last item of the best chain of each length, and who stands before it.
+    let mut ends: Vec<usize> = Vec::new();
+    let mut previous: Vec<Option<usize>> = Vec::with_capacity(common.len());
+    for (at, (_, place)) in common.iter().enumerate() {
+        let length = ends.partition_point(|end| common[*end].1 < *place);
+        previous.push(length.checked_sub(1).map(|before| ends[before]));
+        match ends.get_mut(length) {
+            Some(end) => *end = at,
+            None => ends.push(at),
+        }
+    }
+    let mut chain = Vec::with_capacity(ends.len());
+    let mut next = ends.last().copied();
+    while let Some(at) = next {
+        let (a, b) = common[at];
+        chain.push((a as usize, b as usize));
+        next = previous[at];
+    }
+    chain.reverse();
+    chain
+}
+
+/// Compares what stands between two anchors.
+fn gap(
+    left: &[u32],
+    right: &[u32],
+    a: Range<usize>,
+    b: Range<usize>,
+    deadline: Option<Instant>,
+    found: &mut Edits,
+) {
+    let (a, b) = trim(left, right, a, b);
+    if a.is_empty() || b.is_empty() || a.len() == 1 && b.len() == 1 {
+        return found.push(a, b);
+    }
+    if is_past(deadline) {
+        found.exact = false;
+        return found.push(a, b);
+    }
+    let algorithm = match a.len() + b.len() <= SMALL {
+        true => Algorithm::Myers,
+        false => Algorithm::Histogram,
+    };
+    let (old, new) = (&left[a.clone()], &right[b.clone()]);
+    let ops = capture_diff_slices_deadline(algorithm, old, new, deadline);
+    // What was found while the deadline passed may be anything; nobody would see that it is.
+    if is_past(deadline) {
+        found.exact = false;
+        return found.push(a, b);
+    }
+    for op in ops {
+        if !matches!(op, DiffOp::Equal { .. }) {
+            let (old, new) = (op.old_range(), op.new_range());
+            found.push(
+                a.start + old.start..a.start + old.end,
+                b.start + new.start..b.start + new.end,
+            );
+        }
+    }
+}
