@@ -68,16 +68,26 @@ pub async fn run(
     let manifests = manifests::read(&arguments.filename, arguments.recursive, &mut failures, say);
     let mut kinds = Kinds::new(&connection.client);
     let mut places: BTreeMap<String, String> = BTreeMap::new();
-    let mut changes = false;
-    let (all, mut new_kinds) = (manifests.len(), Vec::new());
+    let (mut changes, mut printed) = (false, Ok(()));
+    let (all, mut new_kinds) = (manifests.len(), Vec::<String>::new());
     for (done, manifest) in manifests.into_iter().enumerate() {
         if !manifest.is_crd() {
-            established(&connection, std::mem::take(&mut new_kinds)).await?;
+            for name in std::mem::take(&mut new_kinds) {
+                if let Err(error) = established(&connection, &name).await {
+                    failures.add(error, say);
+                }
+            }
         }
+        let rest = all - done - 1;
         let place = match place(&mut kinds, &connection, options, &manifest).await {
             Ok(place) => place,
             Err(error) => {
+                let silent = error.exit == Exit::Unreachable;
                 failures.add(manifests::at(&manifest.origin, error), say);
+                if silent {
+                    say(format!("gave up; {rest} of {all} objects were not tried"));
+                    break;
+                }
                 continue;
             }
         };
@@ -97,8 +107,9 @@ pub async fn run(
                     Change::Unchanged => "unchanged",
                 };
                 let dry = if arguments.dry_run { " (dry run)" } else { "" };
-                writeln!(out, "{} {word}{dry}", text::line(&place.label()))?;
-                out.flush()?;
+                // Who stops reading does not stop what was begun.
+                let line = writeln!(out, "{} {word}{dry}", text::line(&place.label()));
+                printed = printed.and(line).and_then(|()| out.flush());
                 if manifest.is_crd() && change == Change::Created && !arguments.dry_run {
                     new_kinds.push(manifest.name);
                 }
@@ -111,19 +122,20 @@ pub async fn run(
                     say,
                 );
                 if silent {
-                    say(format!(
-                        "gave up: {} of {all} were not tried",
-                        all - done - 1
-                    ));
+                    say(format!("gave up; {rest} of {all} objects were not tried"));
                     break;
                 }
             }
         }
     }
-    match failures.is_empty() && arguments.dry_run && changes {
-        true => Ok(Exit::Changes),
-        false => Ok(failures.exit()),
+    match failures.exit() {
+        Exit::Done => printed?,
+        exit => return Ok(exit),
     }
+    Ok(match arguments.dry_run && changes {
+        true => Exit::Changes,
+        false => Exit::Done,
+    })
 }
 
 /// Refuses a verb that changes something where only reads pass, before anything is read.
@@ -256,20 +268,17 @@ fn explained(place: &Place, error: kube::Error) -> Error {
     }
 }
 
-/// Waits until the server serves new kinds.
-async fn established(connection: &Connection, crds: Vec<String>) -> Result<(), Error> {
+/// Waits until the server serves a new kind.
+async fn established(connection: &Connection, name: &str) -> Result<(), Error> {
     let api: Api<CustomResourceDefinition> = Api::all(connection.client.clone());
-    for name in crds {
-        let ready = await_condition(api.clone(), &name, conditions::is_crd_established());
-        match tokio::time::timeout(ESTABLISHED, ready).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => return Err(Error::new(Exit::Failed, error.to_string())),
-            Err(_elapsed) => {
-                let message = format!("{name} is not served after {ESTABLISHED:?}");
-                return Err(Error::new(Exit::Failed, message)
-                    .with_hint("look at its conditions: bowline get crd -o yaml"));
-            }
+    let ready = await_condition(api, name, conditions::is_crd_established());
+    match tokio::time::timeout(ESTABLISHED, ready).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(Error::new(Exit::Failed, error.to_string())),
+        Err(_elapsed) => {
+            let message = format!("{name} is not served after {ESTABLISHED:?}");
+            let hint = format!("look at its conditions: bowline get crd {name} -o yaml");
+            Err(Error::new(Exit::Failed, message).with_hint(hint))
         }
     }
-    Ok(())
 }

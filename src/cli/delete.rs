@@ -93,8 +93,10 @@ pub async fn run(
     let places = places(arguments, options, &connection, &mut failures, say).await?;
     let mut condemned = Vec::new();
     for (place, origin) in places {
-        match look(arguments, place, origin).await {
+        match look(arguments, &connection, place, origin).await {
             Ok(found) => condemned.extend(found),
+            // Nobody answers for the others either.
+            Err(error) if error.exit == Exit::Unreachable => return Err(error),
             Err(error) => failures.add(error, say),
         }
     }
@@ -102,13 +104,14 @@ pub async fn run(
     if ask && !confirmed(&condemned, &connection) {
         return Err(Error::new(Exit::Failed, "nothing was deleted"));
     }
-    let mut gone = Vec::new();
+    let (mut gone, mut printed) = (Vec::new(), Ok(()));
     for object in condemned {
         match delete(arguments, &object).await {
             Ok(()) => {
                 let dry = if arguments.dry_run { " (dry run)" } else { "" };
-                writeln!(out, "{} deleted{dry}", text::line(&object.place.label()))?;
-                out.flush()?;
+                // Who stops reading does not stop what was begun.
+                let line = writeln!(out, "{} deleted{dry}", text::line(&object.place.label()));
+                printed = printed.and(line).and_then(|()| out.flush());
                 gone.push(object);
             }
             Err(error) => failures.add(object.error(error), say),
@@ -132,10 +135,14 @@ pub async fn run(
             failures.add(error, say);
         }
     }
-    match failures.is_empty() && changes {
-        true => Ok(Exit::Changes),
-        false => Ok(failures.exit()),
+    match failures.exit() {
+        Exit::Done => printed?,
+        exit => return Ok(exit),
     }
+    Ok(match changes {
+        true => Exit::Changes,
+        false => Exit::Done,
+    })
 }
 
 /// Finds what shall be deleted: what others may need comes last.
@@ -177,6 +184,7 @@ async fn places(
 /// Looks whether an object is there, and which one it is.
 async fn look(
     arguments: &Arguments,
+    connection: &Connection,
     place: Place,
     origin: Option<String>,
 ) -> Result<Option<Condemned>, Error> {
@@ -195,11 +203,12 @@ async fn look(
         Ok(None) => {
             let Place {
                 kind,
-                objects,
+                namespace,
                 name,
                 ..
             } = &object.place;
-            let error = kinds::missing(kind, objects, name).await;
+            let namespace = namespace.as_deref().unwrap_or_default();
+            let error = kinds::missing(kind, &connection.client, namespace, name).await;
             Err(object.error(error))
         }
         Err(error) => {

@@ -161,7 +161,10 @@ async fn one(
             Ok(value)
         }
         Err(kube::Error::Api(status)) if is_missing(&status) => {
-            Err(kinds::missing(kind, objects, name).await)
+            let Connection {
+                client, namespace, ..
+            } = connection;
+            Err(kinds::missing(kind, client, namespace, name).await)
         }
         Err(error) => Err(kinds::about(kind, name, error)),
     }

@@ -16,6 +16,9 @@ use crate::api;
 /// How many discovery documents are asked for at a time.
 const AT_ONCE: usize = 16;
 
+/// How many names a hint lists.
+const MANY: usize = 10;
+
 /// A kind as the server has it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kind {
@@ -155,7 +158,12 @@ impl<'a> Kinds<'a> {
             true => {
                 let plurals = self.ours.iter().chain(&kinds);
                 let plurals = plurals.map(|known| known.kind.resource.plural.clone());
-                format!("there is {}", near(&wanted, plurals.collect()).join(", "))
+                match near(&wanted, plurals.collect()) {
+                    alike if alike.is_empty() => {
+                        "bowline get crds lists the kinds that are installed".to_owned()
+                    }
+                    alike => format!("there is {}", alike.join(", ")),
+                }
             }
         };
         Err(Error::new(Exit::Failed, message).with_hint(hint))
@@ -295,8 +303,14 @@ pub fn check_name(what: &str, name: &str) -> Result<(), Error> {
 }
 
 /// Makes the error of an object that is not there, with the names that are.
-pub async fn missing(kind: &Kind, objects: &Api<DynamicObject>, name: &str) -> Error {
-    let error = Error::new(Exit::Failed, format!("there is no {} {name}", kind.label()));
+pub async fn missing(kind: &Kind, client: &Client, namespace: &str, name: &str) -> Error {
+    let place = match kind.namespaced {
+        true => format!(" in namespace {namespace}"),
+        false => String::new(),
+    };
+    let message = format!("there is no {} {name}{place}", kind.label());
+    let error = Error::new(Exit::Failed, message);
+    let objects = kind.objects(client, Some(namespace));
     let Ok(list) = objects
         .list_metadata(&ListParams::default().limit(500))
         .await
@@ -304,9 +318,14 @@ pub async fn missing(kind: &Kind, objects: &Api<DynamicObject>, name: &str) -> E
         return error;
     };
     let names: Vec<String> = list.items.iter().map(|object| object.name_any()).collect();
-    match names.is_empty() {
-        true => error.with_hint("there is none at all; is the namespace (-n) right?"),
-        false => error.with_hint(format!("there is {}", near(name, names).join(", "))),
+    if names.is_empty() && kind.namespaced {
+        return error.with_hint("there is none at all; is the namespace (-n) right?");
+    }
+    match near(name, names) {
+        alike if alike.is_empty() => {
+            error.with_hint(format!("bowline get {} lists all", kind.label()))
+        }
+        alike => error.with_hint(format!("there is {}", alike.join(", "))),
     }
 }
 
@@ -339,18 +358,24 @@ pub fn about(kind: &Kind, name: &str, error: kube::Error) -> Error {
     }
 }
 
-/// Returns at most ten names, those most like a word first.
-fn near(word: &str, mut names: Vec<String>) -> Vec<String> {
+/// Returns the names that are like a word, at most ten, the most alike first; of few names all.
+fn near(word: &str, names: Vec<String>) -> Vec<String> {
     let alike = |name: &str| {
         let same = |(a, b): &(char, char)| a == b;
         let head = word.chars().zip(name.chars()).take_while(same).count();
         let tail = word.chars().rev().zip(name.chars().rev());
         head + tail.take_while(same).count()
     };
-    names.sort_by_cached_key(|name| (std::cmp::Reverse(alike(name)), name.clone()));
+    let few = names.len() <= MANY;
+    let mut names: Vec<_> = names
+        .into_iter()
+        .map(|name| (std::cmp::Reverse(alike(&name)), name))
+        .filter(|(alike, _)| few || alike.0 > 1)
+        .collect();
+    names.sort();
     names.dedup();
-    names.truncate(10);
-    names
+    names.truncate(MANY);
+    names.into_iter().map(|(_, name)| name).collect()
 }
 
 #[cfg(test)]
@@ -478,9 +503,8 @@ mod tests {
         let names = ["frontend", "cart-eu", "checkout", "cart"].map(str::to_owned);
         assert_eq!(near("crat", names.to_vec())[0], "cart");
         assert_eq!(near("front-end", names.to_vec())[0], "frontend");
-        assert_eq!(
-            near("x", (0..30).map(|n| n.to_string()).collect()).len(),
-            10
-        );
+        let many = || (0..30).map(|n| format!("release-{n}")).collect();
+        assert_eq!(near("release-x", many()).len(), MANY);
+        assert!(near("x", many()).is_empty());
     }
 }

@@ -13,6 +13,15 @@ pub struct Arguments {
     directory: Option<PathBuf>,
 }
 
+#[cfg(test)]
+impl Arguments {
+    pub(super) fn into(directory: &std::path::Path) -> Arguments {
+        Arguments {
+            directory: Some(directory.to_owned()),
+        }
+    }
+}
+
 /// Writes the pages, or returns the main one.
 pub fn run(arguments: &Arguments, command: Command) -> Result<String, Error> {
     let Some(directory) = &arguments.directory else {
