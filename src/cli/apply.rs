@@ -258,9 +258,15 @@ fn comparable(object: &DynamicObject) -> Value {
 }
 
 fn explained(place: &Place, error: kube::Error) -> Error {
-    let is_conflict = connect::failure(&error) == connect::Failure::Conflict;
+    let is_managed = match &error {
+        kube::Error::Api(status) => status.details.iter().any(|details| {
+            let mut causes = details.causes.iter();
+            causes.any(|cause| cause.reason == "FieldManagerConflict")
+        }),
+        _ => false,
+    };
     let error = kinds::about(&place.kind, &place.name, error);
-    match is_conflict {
+    match is_managed {
         true => error.with_hint(
             "others manage these fields: take them out of the file, or over with --force-conflicts",
         ),

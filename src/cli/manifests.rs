@@ -194,14 +194,18 @@ mod tests {
     #[test]
     fn documents_and_lists_become_objects_with_their_line() {
         let pod = "{apiVersion: v1, kind: Pod, metadata: {name: a}}";
-        let space = "{apiVersion: v1, kind: Namespace, metadata: {name: n}}";
+        let space = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}";
         for (text, found, says) in [
             (pod.to_owned(), "Pod/a:1", ""),
             (format!("---\n---\n{pod}\n---\n# end\n"), "Pod/a:3", ""),
-            (format!("{pod}\n---\n{space}"), "Namespace/n:3 Pod/a:1", ""),
+            (
+                format!("{pod}\n---\n{space}"),
+                "Namespace/shop:3 Pod/a:1",
+                "",
+            ),
             (
                 format!("{{apiVersion: v1, kind: List, items: [{pod}, {space}]}}"),
-                "Namespace/n:1 Pod/a:1",
+                "Namespace/shop:1 Pod/a:1",
                 "",
             ),
             (
