@@ -1,9 +1,14 @@
 //! `bowline get`: objects of any kind, as tables of the server or as they are.
 
+use std::io::Write;
+use std::pin::pin;
+use std::time::Duration;
+
 use clap::Args;
+use futures::TryStreamExt;
 use http::{HeaderValue, header};
 use jiff::Timestamp;
-use kube::api::{Api, DynamicObject, GetParams, ListParams};
+use kube::api::{Api, DynamicObject, GetParams, ListParams, WatchEvent, WatchParams};
 use kube::core::Request;
 use serde_json::{Value, json};
 
@@ -16,6 +21,9 @@ use crate::text;
 
 /// How many objects a page of a list has.
 const PAGE: u32 = 500;
+
+/// How long after the end of a watch the next one begins.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// What `get` can be told.
 #[derive(Args, Debug)]
@@ -38,6 +46,9 @@ pub struct Arguments {
     /// Print who manages which field too, in JSON and YAML
     #[arg(long)]
     show_managed_fields: bool,
+    /// Go on printing what changes; what is deleted is said on stderr
+    #[arg(short, long)]
+    watch: bool,
 }
 
 /// What was found of one kind.
@@ -53,6 +64,7 @@ pub async fn run(
     options: &Options,
     environment: &Environment,
     now: Timestamp,
+    out: &mut dyn Write,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
     let wanted = kinds::objects_of(&arguments.words)?;
@@ -67,6 +79,19 @@ pub async fn run(
     let connection = connect::connect(options, environment).await?;
     kinds::check_name("namespace", &connection.namespace)?;
     let finder = Kinds::new(&connection.client);
+    if arguments.watch {
+        let (said, name) = match wanted.as_slice() {
+            [(said, names)] if names.len() < 2 => (said, names.first().map(String::as_str)),
+            _ => {
+                return Err(Error::new(
+                    Exit::Usage,
+                    "-w takes one kind, and one name at most",
+                ));
+            }
+        };
+        let kind = finder.named(said).await?;
+        return watch(arguments, &connection, &kind, name, now, out, say).await;
+    }
     let mut failures = Failures::default();
     let mut found = Vec::new();
     let mut in_namespaces = false;
@@ -83,8 +108,9 @@ pub async fn run(
         let objects = kind.objects(&connection.client, namespace);
         let mut values = Vec::new();
         if names.is_empty() {
-            match list(arguments, &connection, &kind, &objects).await {
-                Ok(listed) => values = listed,
+            let fields = arguments.field_selector.as_deref();
+            match list(arguments, &connection, &kind, &objects, fields).await {
+                Ok((listed, _)) => values = listed,
                 Err(error) => failures.add(error, say),
             }
         }
@@ -176,20 +202,21 @@ fn is_missing(status: &kube::core::Status) -> bool {
     status.code == 404 && status.details.as_ref().is_some_and(names_it)
 }
 
-/// Lists page by page, as tables or as objects.
+/// Lists page by page, as tables or as objects. Returns too which version that is.
 async fn list(
     arguments: &Arguments,
     connection: &Connection,
     kind: &Kind,
     objects: &Api<DynamicObject>,
-) -> Result<Vec<Value>, Error> {
+    fields: Option<&str>,
+) -> Result<(Vec<Value>, String), Error> {
     let mut page = ListParams {
         label_selector: arguments.selector.clone(),
-        field_selector: arguments.field_selector.clone(),
+        field_selector: fields.map(str::to_owned),
         limit: Some(PAGE),
         ..ListParams::default()
     };
-    let mut found = Vec::new();
+    let (mut found, mut version) = (Vec::new(), String::new());
     loop {
         let mut request = Request::new(objects.resource_url())
             .list(&page)
@@ -203,6 +230,7 @@ async fn list(
             .map_err(|error| kinds::about(kind, "", error))?;
         let next = answer.pointer("/metadata/continue").and_then(Value::as_str);
         let next = next.filter(|token| !token.is_empty()).map(str::to_owned);
+        version = version_of(&answer).unwrap_or(version);
         match answer.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) => found.extend(items),
             // An empty list of some servers has `items: null`.
@@ -217,7 +245,118 @@ async fn list(
     for value in &mut found {
         finish(arguments, kind, value);
     }
-    Ok(found)
+    Ok((found, version))
+}
+
+fn version_of(value: &Value) -> Option<String> {
+    let version = value.pointer("/metadata/resourceVersion")?.as_str()?;
+    (!version.is_empty()).then(|| version.to_owned())
+}
+
+/// Prints what there is, then every change of it, until nobody reads it any more.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "what is watched, and where it goes"
+)]
+async fn watch(
+    arguments: &Arguments,
+    connection: &Connection,
+    kind: &Kind,
+    name: Option<&str>,
+    now: Timestamp,
+    out: &mut dyn Write,
+    say: &mut dyn FnMut(String),
+) -> Result<Outcome, Error> {
+    let namespace = (!arguments.all_namespaces).then_some(connection.namespace.as_str());
+    let objects = kind.objects(&connection.client, namespace);
+    let name = name.map(|name| format!("metadata.name={name}"));
+    let fields = name.or_else(|| arguments.field_selector.clone());
+    let (values, mut version) =
+        list(arguments, connection, kind, &objects, fields.as_deref()).await?;
+    let columns = values
+        .first()
+        .and_then(|value| value.get("columnDefinitions"));
+    let columns = columns.cloned();
+    let namespaces = arguments.all_namespaces && kind.namespaced;
+    let wide = arguments.output == Format::Wide;
+    // The widest cells so far, so that later rows stand below the earlier ones.
+    let mut widest: Vec<String> = Vec::new();
+    let mut print = |values: Vec<Value>, first: bool| -> Result<(), Error> {
+        let text = match arguments.output {
+            Format::Table | Format::Wide => {
+                let rows = rows(&as_tables(values, now), wide, namespaces, "");
+                let rows = rows.into_iter().skip(usize::from(!first));
+                let rows: Vec<_> = std::iter::once(widest.clone()).chain(rows).collect();
+                widest = widest_of(&rows);
+                let text =
+                    output::table(&[&[widest.clone()], rows.get(1..).unwrap_or_default()].concat());
+                text.split_once('\n')
+                    .map(|(_, rest)| rest.to_owned())
+                    .unwrap_or_default()
+            }
+            Format::Name => values.iter().map(|value| name_line(kind, value)).collect(),
+            Format::Json => values.iter().map(output::json).collect(),
+            Format::Yaml => values
+                .iter()
+                .map(|value| format!("---\n{}", output::yaml(value)))
+                .collect(),
+        };
+        out.write_all(text.as_bytes())?;
+        Ok(out.flush()?)
+    };
+    print(values, true)?;
+    loop {
+        let parameters = WatchParams {
+            label_selector: arguments.selector.clone(),
+            field_selector: fields.clone(),
+            ..WatchParams::default()
+        };
+        let mut request = Request::new(objects.resource_url())
+            .watch(&parameters, &version)
+            .map_err(kube::Error::BuildRequest)?;
+        let form = accept(arguments.output, false);
+        request.headers_mut().insert(header::ACCEPT, form);
+        let events = connection.client.request_events::<Value>(request).await;
+        let mut events = pin!(events.map_err(|error| kinds::about(kind, "", error))?);
+        while let Some(event) = events.try_next().await? {
+            let (mut value, deleted) = match event {
+                WatchEvent::Added(value) | WatchEvent::Modified(value) => (value, false),
+                WatchEvent::Deleted(value) => (value, true),
+                WatchEvent::Bookmark(bookmark) => {
+                    version = bookmark.metadata.resource_version;
+                    continue;
+                }
+                WatchEvent::Error(status) => return Err(kube::Error::Api(status).into()),
+            };
+            version = version_of(&value).unwrap_or(version);
+            if deleted {
+                let metadata = value.pointer("/rows/0/object").unwrap_or(&value);
+                say(format!("{} deleted", name_line(kind, metadata).trim_end()));
+                continue;
+            }
+            // Only the first event of a watch says what the columns are.
+            if let (Value::Object(table), Some(columns)) = (&mut value, &columns)
+                && table.contains_key("rows")
+            {
+                table.insert("columnDefinitions".to_owned(), columns.clone());
+            }
+            finish(arguments, kind, &mut value);
+            print(vec![value], false)?;
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// Chooses for each column the widest cell.
+fn widest_of(rows: &[Vec<String>]) -> Vec<String> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widest = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.max_by_key(|cell| text::width(cell)).cloned()
+    };
+    (0..columns)
+        .map(|column| widest(column).unwrap_or_default())
+        .collect()
 }
 
 /// Adds what items of lists lack and takes away what nobody asked for.
@@ -242,15 +381,19 @@ fn finish(arguments: &Arguments, kind: &Kind, value: &mut Value) {
 }
 
 fn names(found: &[Found]) -> String {
-    let mut text = String::new();
-    for Found { kind, values } in found {
-        let label = kind.label();
-        for value in values {
-            let name = value.pointer("/metadata/name").and_then(Value::as_str);
-            text += &format!("{label}/{}\n", text::line(name.unwrap_or_default()));
-        }
-    }
-    text
+    let lines = found
+        .iter()
+        .flat_map(|Found { kind, values }| values.iter().map(|value| name_line(kind, value)));
+    lines.collect()
+}
+
+fn name_line(kind: &Kind, value: &Value) -> String {
+    let name = value.pointer("/metadata/name").and_then(Value::as_str);
+    format!(
+        "{}/{}\n",
+        kind.label(),
+        text::line(name.unwrap_or_default())
+    )
 }
 
 /// Lays the tables of all kinds out, one below the other; with several kinds each name has its kind.
@@ -259,12 +402,7 @@ fn tables(arguments: &Arguments, found: &mut [Found], now: Timestamp) -> String 
     let several = found.len() > 1;
     let mut parts = Vec::new();
     for Found { kind, values } in found {
-        let (plain, mut tables): (Vec<Value>, Vec<Value>) = std::mem::take(values)
-            .into_iter()
-            .partition(|value| value.get("columnDefinitions").is_none());
-        if !plain.is_empty() {
-            tables.push(plain_table(&plain, now));
-        }
+        let tables = as_tables(std::mem::take(values), now);
         let prefix = several.then(|| format!("{}/", kind.label()));
         let namespaces = arguments.all_namespaces && kind.namespaced;
         let rows = rows(&tables, wide, namespaces, &prefix.unwrap_or_default());
@@ -273,6 +411,17 @@ fn tables(arguments: &Arguments, found: &mut [Found], now: Timestamp) -> String 
         }
     }
     parts.join("\n")
+}
+
+/// Makes tables of the objects of a server that made none.
+fn as_tables(values: Vec<Value>, now: Timestamp) -> Vec<Value> {
+    let (mut tables, plain): (Vec<Value>, Vec<Value>) = values
+        .into_iter()
+        .partition(|value| value.get("columnDefinitions").is_some());
+    if !plain.is_empty() {
+        tables.push(plain_table(&plain, now));
+    }
+    tables
 }
 
 /// Makes the table of a server that makes none.

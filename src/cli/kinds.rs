@@ -340,12 +340,15 @@ pub fn about(kind: &Kind, name: &str, error: kube::Error) -> Error {
     let hint = match status {
         Some(409) => Some("somebody else has changed it; look at it and repeat".to_owned()),
         Some(404) if no_kind => Some(format!(
-            "does the server have {}.{}? bowline crds prints bowline's kinds",
+            "it would be {}.{}; bowline crds prints the kinds of bowline, bowline apply -f installs them",
             kind.resource.plural, kind.resource.group
         )),
         _ => None,
     };
     let mut error = Error::from(error);
+    if no_kind {
+        error.message = "the server does not have this kind".to_owned();
+    }
     let label = kind.label();
     let object = match name {
         "" => label,

@@ -201,7 +201,9 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
             Outcome::done(rendered)
         }
         Verb::Release(verb) => release::run(&verb, options, environment, now, &mut say).await?,
-        Verb::Get(arguments) => get::run(&arguments, options, environment, now, &mut say).await?,
+        Verb::Get(arguments) => {
+            get::run(&arguments, options, environment, now, &mut out, &mut say).await?
+        }
         Verb::Apply(arguments) => {
             let exit = apply::run(&arguments, options, environment, &mut out, &mut say).await?;
             Outcome::ending(String::new(), exit)

@@ -1,6 +1,6 @@
 //! get, apply and delete on an embedded store: what a newcomer does without kubectl.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -437,4 +437,46 @@ fn deleting_asks_a_person() {
         assert_eq!(screen.contains("cart deleted"), deleted, "{screen}");
         assert_eq!(output.status.success(), deleted, "{screen}");
     }
+}
+
+#[test]
+fn a_watch_goes_on_printing() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let map = |name: &str| {
+        let text = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}");
+        let file = write(home, "map.json", &text);
+        assert_eq!(
+            prints(home, &["apply", "-f", &file]),
+            format!("configmap/{name} created\n")
+        );
+    };
+    map("first-of-all");
+    let mut watch = bowline(home)
+        .args(["get", "cm", "-w"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut next = || lines.next().unwrap().unwrap();
+    assert!(next().starts_with("NAME           DATA   AGE"));
+    assert!(next().starts_with("first-of-all   0      "));
+    map("later");
+    assert!(next().starts_with("later          0      "));
+    prints(home, &["delete", "cm", "first-of-all"]);
+    let mut said = BufReader::new(watch.stderr.take().unwrap()).lines();
+    assert_eq!(
+        said.next().unwrap().unwrap(),
+        "configmap/first-of-all deleted"
+    );
+    // Who stops reading ends it.
+    drop(lines);
+    map("unread");
+    assert_eq!(watch.wait().unwrap().code(), Some(0));
+    let (code, _, err) = run(home, &["get", "cm,pins", "-w"]);
+    assert_eq!(
+        (code, err.as_str()),
+        (2, "error: -w takes one kind, and one name at most\n")
+    );
 }
