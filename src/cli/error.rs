@@ -126,6 +126,31 @@ impl From<std::io::Error> for Error {
     }
 }
 
+/// The failures of a command that tries everything that it was told.
+#[derive(Debug, Default)]
+pub struct Failures(Option<Exit>);
+
+impl Failures {
+    /// Says an error now and remembers how the program has to end.
+    pub fn add(&mut self, error: Error, say: &mut dyn FnMut(String)) {
+        self.0 = match self.0 {
+            Some(exit) if exit != error.exit => Some(Exit::Failed),
+            _ => Some(error.exit),
+        };
+        say(error.to_string());
+    }
+
+    /// Says whether nothing failed.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Returns how the program ends: as all failures say, or as failed where they differ.
+    pub fn exit(&self) -> Exit {
+        self.0.unwrap_or(Exit::Done)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,6 +173,25 @@ mod tests {
             let error = Error::from(kube::Error::Api(status.boxed()));
             assert_eq!(error.exit as u8, exit, "{code}");
             assert_eq!(error.message, "no");
+        }
+    }
+
+    #[test]
+    fn failures_that_agree_give_their_exit_code() {
+        for (exits, exit) in [
+            (&[][..], Exit::Done),
+            (&[Exit::Conflict, Exit::Conflict], Exit::Conflict),
+            (&[Exit::Conflict, Exit::NotAllowed], Exit::Failed),
+            (
+                &[Exit::NotAllowed, Exit::Failed, Exit::NotAllowed],
+                Exit::Failed,
+            ),
+        ] {
+            let (mut failures, mut said) = (Failures::default(), 0);
+            for &exit in exits {
+                failures.add(Error::new(exit, "no"), &mut |_| said += 1);
+            }
+            assert_eq!((failures.exit(), said), (exit, exits.len()));
         }
     }
 

@@ -5,10 +5,17 @@
 //! goes to stderr.
 
 mod actions;
+mod apply;
 mod audit;
+mod completions;
+mod delete;
 pub mod demo;
 pub mod error;
+mod get;
 mod gitflags;
+mod kinds;
+mod man;
+mod manifests;
 pub mod output;
 mod release;
 mod render;
@@ -105,12 +112,22 @@ enum Verb {
     /// List what was done and by whom, and check that nobody rewrote it
     #[command(subcommand)]
     Audit(audit::Verb),
+    /// Print objects of any kind
+    Get(get::Arguments),
+    /// Put the objects of files onto the target, by server-side apply
+    Apply(apply::Arguments),
+    /// Delete objects, by name or as files name them
+    Delete(delete::Arguments),
     /// Print the CustomResourceDefinitions of bowline's kinds
     Crds,
     /// Put the embedded store on a socket, for kubectl and other clients
     Serve(serve::Arguments),
     /// Print the version of the program and, with --server, of the target
     Version(version::Arguments),
+    /// Print what a shell needs to complete verbs and flags
+    Completions(completions::Arguments),
+    /// Print the manual page, or write one for each verb
+    Man(man::Arguments),
     /// Run a credential plugin away from the terminal
     #[command(name = plugin::VERB, hide = true)]
     CredentialPlugin {
@@ -172,6 +189,11 @@ impl Outcome {
         }
     }
 
+    /// It ended as the exit code says, with something to print all the same.
+    pub fn ending(text: String, exit: Exit) -> Outcome {
+        Outcome { text, exit }
+    }
+
     /// A dry run found that something would change.
     pub fn changes(text: String) -> Outcome {
         Outcome {
@@ -210,6 +232,19 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
         }
         Verb::Release(verb) => release::run(&verb, options, environment, now, &mut say).await?,
         Verb::Audit(verb) => audit::run(&verb, options, environment, now, &mut say).await?,
+        Verb::Get(arguments) => {
+            get::run(&arguments, options, environment, now, &mut out, &mut say).await?
+        }
+        Verb::Apply(arguments) => {
+            let exit = apply::run(&arguments, options, environment, &mut out, &mut say).await?;
+            Outcome::ending(String::new(), exit)
+        }
+        Verb::Delete(arguments) => {
+            let exit = delete::run(&arguments, options, environment, &mut out, &mut say).await?;
+            Outcome::ending(String::new(), exit)
+        }
+        Verb::Completions(arguments) => Outcome::done(completions::run(&arguments, Cli::command())),
+        Verb::Man(arguments) => Outcome::done(man::run(&arguments, Cli::command())?),
         Verb::Crds => Outcome::done(crate::api::crds_yaml()),
         Verb::Serve(arguments) => {
             serve::run(&arguments, options, environment, &mut out).await?;

@@ -173,7 +173,7 @@ impl Catalog {
     /// Reads every YAML and JSON file of a directory, and of those in it, or one file.
     pub fn read(path: &Path, namespace: Option<&str>) -> Result<Self, CatalogError> {
         let mut found = Vec::new();
-        for file in files(path)? {
+        for file in files(path, true)? {
             let text = read_text(&file)?;
             // Charts and other people's manifests lie about in repositories; ours name their group.
             if text.contains(labels::OPENCHOREO_GROUP) {
@@ -445,7 +445,7 @@ fn unreadable(path: &Path, error: io::Error) -> CatalogError {
 }
 
 /// Reads a file, and no more of it than the YAML door would take.
-fn read_text(file: &Path) -> Result<String, CatalogError> {
+pub fn read_text(file: &Path) -> Result<String, CatalogError> {
     let limit = yaml::Limits::default().bytes as u64;
     let mut text = String::new();
     fs::File::open(file)
@@ -475,9 +475,9 @@ fn collect(origin: &str, text: &str, found: &mut Vec<Entry>) -> Result<(), Catal
     Ok(())
 }
 
-/// Lists the YAML and JSON files below a path, in order. Links to directories are not followed, hidden
-/// directories not entered.
-fn files(path: &Path) -> Result<Vec<PathBuf>, CatalogError> {
+/// Lists the YAML and JSON files in a directory, in order, and, if told so, below it. Links to directories
+/// are not followed, hidden directories not entered. A file is itself, whatever its name.
+pub fn files(path: &Path, below: bool) -> Result<Vec<PathBuf>, CatalogError> {
     let metadata = fs::metadata(path).map_err(|error| unreadable(path, error))?;
     if !metadata.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -499,7 +499,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, CatalogError> {
                 .map_err(|error| unreadable(&path, error))?;
             let extension = path.extension().and_then(|extension| extension.to_str());
             if kind.is_dir() {
-                if !name.to_string_lossy().starts_with('.') {
+                if below && !name.to_string_lossy().starts_with('.') {
                     open.push(path);
                 }
             } else if matches!(extension, Some("yaml" | "yml" | "json")) && path.is_file() {

@@ -3,6 +3,8 @@
 // Clippy allows it in `#[test]` functions only, not in what they share.
 #![allow(clippy::unwrap_used)]
 
+mod verbs;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;

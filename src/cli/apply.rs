@@ -1,0 +1,290 @@
+//! `bowline apply`: puts the objects of files onto the target by server-side apply.
+//!
+//! Everything is tried; what fails is said with its file and line. Nothing is ever removed.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::Duration;
+
+use clap::Args;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::ResourceExt;
+use kube::api::{Api, DynamicObject, Patch, PatchParams, ValidationDirective};
+use kube::runtime::wait::{await_condition, conditions};
+use serde_json::Value;
+
+use super::connect::{self, Connection, Environment, Options};
+use super::error::{Error, Exit, Failures};
+use super::kinds::{self, Kind, Kinds};
+use super::manifests::{self, Manifest};
+use crate::text;
+
+/// How long a new kind may take until it is served.
+const ESTABLISHED: Duration = Duration::from_secs(30);
+
+/// What `apply` can be told.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// A file, a directory, or - for stdin; may be given several times
+    #[arg(short, long, required = true, value_name = "FILE")]
+    filename: Vec<String>,
+    /// Read the directories below a directory too
+    #[arg(short = 'R', long)]
+    recursive: bool,
+    /// Change nothing; let the server try it, and exit with 3 if something would change
+    #[arg(long)]
+    dry_run: bool,
+    /// Take fields over that others manage
+    #[arg(long)]
+    force_conflicts: bool,
+    /// Who manages the fields from now on
+    #[arg(long, value_name = "NAME", default_value = "bowline-apply")]
+    field_manager: String,
+    /// What bowline always does; kubectl has to be told
+    #[arg(long, hide = true)]
+    server_side: bool,
+}
+
+/// What applying did to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Created,
+    Configured,
+    Unchanged,
+}
+
+/// Runs the verb, prints a line for each object, and returns how the program ends.
+pub async fn run(
+    arguments: &Arguments,
+    options: &Options,
+    environment: &Environment,
+    out: &mut dyn Write,
+    say: &mut dyn FnMut(String),
+) -> Result<Exit, Error> {
+    let connection = connect::connect(options, environment).await?;
+    writable(&connection, "apply")?;
+    kinds::check_name("namespace", &connection.namespace)?;
+    let mut failures = Failures::default();
+    let manifests = manifests::read(&arguments.filename, arguments.recursive, &mut failures, say);
+    let mut kinds = Kinds::new(&connection.client);
+    let mut places: BTreeMap<String, String> = BTreeMap::new();
+    let (mut changes, mut printed) = (false, Ok(()));
+    let (all, mut new_kinds) = (manifests.len(), Vec::<String>::new());
+    for (done, manifest) in manifests.into_iter().enumerate() {
+        if !manifest.is_crd() {
+            for name in std::mem::take(&mut new_kinds) {
+                if let Err(error) = established(&connection, &name).await {
+                    failures.add(error, say);
+                }
+            }
+        }
+        let rest = all - done - 1;
+        let place = match place(&mut kinds, &connection, options, &manifest).await {
+            Ok(place) => place,
+            Err(error) => {
+                let silent = error.exit == Exit::Unreachable;
+                failures.add(manifests::at(&manifest.origin, error), say);
+                if silent {
+                    say(format!("gave up; {rest} of {all} objects were not tried"));
+                    break;
+                }
+                continue;
+            }
+        };
+        if let Some(first) = places.insert(place.key(), manifest.origin.clone()) {
+            let origin = &manifest.origin;
+            say(format!(
+                "warning: {origin}: {} is in {first} too; the last one stays",
+                place.label()
+            ));
+        }
+        match apply(arguments, &place, &manifest).await {
+            Ok(change) => {
+                changes |= change != Change::Unchanged;
+                let word = match change {
+                    Change::Created => "created",
+                    Change::Configured => "configured",
+                    Change::Unchanged => "unchanged",
+                };
+                let dry = if arguments.dry_run { " (dry run)" } else { "" };
+                // Who stops reading does not stop what was begun.
+                let line = writeln!(out, "{} {word}{dry}", text::line(&place.label()));
+                printed = printed.and(line).and_then(|()| out.flush());
+                if manifest.is_crd() && change == Change::Created && !arguments.dry_run {
+                    new_kinds.push(manifest.name);
+                }
+            }
+            Err(error) => {
+                let silent = !matches!(error, kube::Error::Api(_))
+                    && connect::failure(&error) == connect::Failure::Unreachable;
+                failures.add(
+                    manifests::at(&manifest.origin, explained(&place, error)),
+                    say,
+                );
+                if silent {
+                    say(format!("gave up; {rest} of {all} objects were not tried"));
+                    break;
+                }
+            }
+        }
+    }
+    match failures.exit() {
+        Exit::Done => printed?,
+        exit => return Ok(exit),
+    }
+    Ok(match arguments.dry_run && changes {
+        true => Exit::Changes,
+        false => Exit::Done,
+    })
+}
+
+/// Refuses a verb that changes something where only reads pass, before anything is read.
+pub fn writable(connection: &Connection, verb: &str) -> Result<(), Error> {
+    match &connection.readonly {
+        None => Ok(()),
+        Some(why) => Err(Error::new(
+            Exit::NotAllowed,
+            format!("read-only: {verb} was not tried ({why})"),
+        )),
+    }
+}
+
+/// Where an object belongs.
+pub struct Place {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its namespace, if its kind has any.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// The door to it.
+    pub objects: Api<DynamicObject>,
+}
+
+impl Place {
+    /// Makes the place of an object in a namespace.
+    pub fn new(connection: &Connection, kind: Kind, namespace: &str, name: &str) -> Place {
+        Place {
+            namespace: kind.namespaced.then(|| namespace.to_owned()),
+            name: name.to_owned(),
+            objects: kind.objects(&connection.client, Some(namespace)),
+            kind,
+        }
+    }
+
+    /// Says which object it is.
+    pub fn label(&self) -> String {
+        format!("{}/{}", self.kind.label(), self.name)
+    }
+
+    fn key(&self) -> String {
+        format!("{} {:?}", self.label(), self.namespace)
+    }
+}
+
+/// Finds where an object of a file belongs.
+pub async fn place(
+    kinds: &mut Kinds<'_>,
+    connection: &Connection,
+    options: &Options,
+    manifest: &Manifest,
+) -> Result<Place, Error> {
+    let kind = kinds.of(&manifest.api_version, &manifest.kind).await?;
+    let namespace = match (&manifest.namespace, &options.namespace) {
+        (Some(own), Some(told)) if own != told && kind.namespaced => {
+            let message = format!(
+                "{}/{} is for the namespace {own}, not {told}",
+                kind.label(),
+                manifest.name
+            );
+            return Err(Error::new(Exit::Failed, message)
+                .with_hint("leave -n out, or take the namespace out of the file"));
+        }
+        (Some(own), _) => own,
+        (None, _) => &connection.namespace,
+    };
+    Ok(Place::new(connection, kind, namespace, &manifest.name))
+}
+
+async fn apply(
+    arguments: &Arguments,
+    place: &Place,
+    manifest: &Manifest,
+) -> Result<Change, kube::Error> {
+    let parameters = PatchParams {
+        dry_run: arguments.dry_run,
+        force: arguments.force_conflicts,
+        field_manager: Some(arguments.field_manager.clone()),
+        field_validation: Some(ValidationDirective::Strict),
+    };
+    let patch = Patch::Apply(&manifest.value);
+    if arguments.dry_run {
+        // A dry run gives an object that it changed its old resourceVersion.
+        let before = place.objects.get_opt(&manifest.name).await?;
+        let after = place
+            .objects
+            .patch(&manifest.name, &parameters, &patch)
+            .await?;
+        return Ok(match before {
+            None => Change::Created,
+            Some(before) if comparable(&before) == comparable(&after) => Change::Unchanged,
+            Some(_) => Change::Configured,
+        });
+    }
+    let before = place.objects.get_metadata_opt(&manifest.name).await?;
+    let after = place
+        .objects
+        .patch_metadata(&manifest.name, &parameters, &patch)
+        .await?;
+    Ok(match before {
+        None => Change::Created,
+        Some(before) if before.resource_version() == after.resource_version() => Change::Unchanged,
+        Some(_) => Change::Configured,
+    })
+}
+
+/// Leaves out of an object what differs between two answers about the same content.
+fn comparable(object: &DynamicObject) -> Value {
+    let mut value = serde_json::to_value(object).unwrap_or(Value::Null);
+    if let Some(Value::Object(metadata)) = value.get_mut("metadata") {
+        metadata.remove("resourceVersion");
+        if let Some(Value::Array(managers)) = metadata.get_mut("managedFields") {
+            for manager in managers.iter_mut().filter_map(Value::as_object_mut) {
+                manager.remove("time");
+            }
+        }
+    }
+    value
+}
+
+fn explained(place: &Place, error: kube::Error) -> Error {
+    let is_managed = match &error {
+        kube::Error::Api(status) => status.details.iter().any(|details| {
+            let mut causes = details.causes.iter();
+            causes.any(|cause| cause.reason == "FieldManagerConflict")
+        }),
+        _ => false,
+    };
+    let error = kinds::about(&place.kind, &place.name, error);
+    match is_managed {
+        true => error.with_hint(
+            "others manage these fields: take them out of the file, or over with --force-conflicts",
+        ),
+        false => error,
+    }
+}
+
+/// Waits until the server serves a new kind.
+async fn established(connection: &Connection, name: &str) -> Result<(), Error> {
+    let api: Api<CustomResourceDefinition> = Api::all(connection.client.clone());
+    let ready = await_condition(api, name, conditions::is_crd_established());
+    match tokio::time::timeout(ESTABLISHED, ready).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(Error::new(Exit::Failed, error.to_string())),
+        Err(_elapsed) => {
+            let message = format!("{name} is not served after {ESTABLISHED:?}");
+            let hint = format!("look at its conditions: bowline get crd {name} -o yaml");
+            Err(Error::new(Exit::Failed, message).with_hint(hint))
+        }
+    }
+}

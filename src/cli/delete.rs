@@ -1,0 +1,281 @@
+//! `bowline delete`: removes objects, and only those that were looked at.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use kube::ResourceExt;
+use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
+use kube::runtime::wait::{await_condition, conditions};
+
+use super::apply::{self, Place};
+use super::connect::{self, Connection, Environment, Options};
+use super::error::{Error, Exit, Failures};
+use super::kinds::{self, Kinds};
+use super::manifests;
+use crate::text;
+
+/// What `delete` can be told.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// A kind and the names of its objects, or KIND/NAME for each
+    #[arg(
+        value_name = "KIND NAME",
+        required_unless_present = "filename",
+        conflicts_with = "filename"
+    )]
+    words: Vec<String>,
+    /// A file, a directory, or - for stdin, with the objects to delete; may be given several times
+    #[arg(short, long, value_name = "FILE")]
+    filename: Vec<String>,
+    /// Read the directories below a directory too
+    #[arg(short = 'R', long, requires = "filename")]
+    recursive: bool,
+    /// Take no offence at an object that is not there
+    #[arg(long)]
+    ignore_not_found: bool,
+    /// What becomes of objects that belong to a deleted one
+    #[arg(long, value_enum, default_value_t = Cascade::Background)]
+    cascade: Cascade,
+    /// Delete nothing; let the server try it, and exit with 3 if something would be deleted
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+    /// Wait until the objects are gone
+    #[arg(long)]
+    wait: bool,
+    /// How long to wait for all of them (30s, 2m)
+    #[arg(long, value_name = "DURATION", value_parser = super::duration, default_value = "5m")]
+    timeout: Duration,
+}
+
+/// What becomes of dependents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Cascade {
+    /// They are deleted afterwards
+    Background,
+    /// They are deleted first
+    Foreground,
+    /// They stay
+    Orphan,
+}
+
+/// An object that was there when it was looked at.
+struct Condemned {
+    place: Place,
+    uid: Option<String>,
+    origin: Option<String>,
+}
+
+impl Condemned {
+    fn error(&self, error: Error) -> Error {
+        match &self.origin {
+            Some(origin) => manifests::at(origin, error),
+            None => error,
+        }
+    }
+}
+
+/// Runs the verb, prints a line for each object, and returns how the program ends.
+pub async fn run(
+    arguments: &Arguments,
+    options: &Options,
+    environment: &Environment,
+    out: &mut dyn Write,
+    say: &mut dyn FnMut(String),
+) -> Result<Exit, Error> {
+    let connection = connect::connect(options, environment).await?;
+    apply::writable(&connection, "delete")?;
+    kinds::check_name("namespace", &connection.namespace)?;
+    let mut failures = Failures::default();
+    let places = places(arguments, options, &connection, &mut failures, say).await?;
+    let mut condemned = Vec::new();
+    for (place, origin) in places {
+        match look(arguments, &connection, place, origin).await {
+            Ok(found) => condemned.extend(found),
+            // Nobody answers for the others either.
+            Err(error) if error.exit == Exit::Unreachable => return Err(error),
+            Err(error) => failures.add(error, say),
+        }
+    }
+    let ask = !arguments.yes && !arguments.dry_run && !condemned.is_empty();
+    if ask && !confirmed(&condemned, &connection) {
+        return Err(Error::new(Exit::Failed, "nothing was deleted"));
+    }
+    let (mut gone, mut printed) = (Vec::new(), Ok(()));
+    for object in condemned {
+        match delete(arguments, &object).await {
+            Ok(()) => {
+                let dry = if arguments.dry_run { " (dry run)" } else { "" };
+                // Who stops reading does not stop what was begun.
+                let line = writeln!(out, "{} deleted{dry}", text::line(&object.place.label()));
+                printed = printed.and(line).and_then(|()| out.flush());
+                gone.push(object);
+            }
+            Err(error) => failures.add(object.error(error), say),
+        }
+    }
+    let changes = arguments.dry_run && !gone.is_empty();
+    if arguments.wait && !arguments.dry_run {
+        let waited = tokio::time::timeout(arguments.timeout, wait(gone)).await;
+        let error = match waited {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error),
+            Err(_elapsed) => Some(
+                Error::new(
+                    Exit::Failed,
+                    format!("not everything is gone after {:?}", arguments.timeout),
+                )
+                .with_hint("finalizers may keep it: bowline get KIND NAME -o yaml"),
+            ),
+        };
+        if let Some(error) = error {
+            failures.add(error, say);
+        }
+    }
+    match failures.exit() {
+        Exit::Done => printed?,
+        exit => return Ok(exit),
+    }
+    Ok(match changes {
+        true => Exit::Changes,
+        false => Exit::Done,
+    })
+}
+
+/// Finds what shall be deleted: what others may need comes last.
+async fn places(
+    arguments: &Arguments,
+    options: &Options,
+    connection: &Connection,
+    failures: &mut Failures,
+    say: &mut dyn FnMut(String),
+) -> Result<Vec<(Place, Option<String>)>, Error> {
+    let mut finder = Kinds::new(&connection.client);
+    let mut found = Vec::new();
+    if arguments.filename.is_empty() {
+        for (said, names) in kinds::objects_of(&arguments.words)? {
+            if names.is_empty() {
+                return Err(
+                    Error::new(Exit::Usage, format!("no name of a {said} was given"))
+                        .with_hint(format!("bowline get {said} -o name lists them")),
+                );
+            }
+            let kind = finder.named(&said).await?;
+            for name in names {
+                let place = Place::new(connection, kind.clone(), &connection.namespace, &name);
+                found.push((place, None));
+            }
+        }
+        return Ok(found);
+    }
+    let manifests = manifests::read(&arguments.filename, arguments.recursive, failures, say);
+    for manifest in manifests.into_iter().rev() {
+        match apply::place(&mut finder, connection, options, &manifest).await {
+            Ok(place) => found.push((place, Some(manifest.origin))),
+            Err(error) => failures.add(manifests::at(&manifest.origin, error), say),
+        }
+    }
+    Ok(found)
+}
+
+/// Looks whether an object is there, and which one it is.
+async fn look(
+    arguments: &Arguments,
+    connection: &Connection,
+    place: Place,
+    origin: Option<String>,
+) -> Result<Option<Condemned>, Error> {
+    let found = place.objects.get_metadata_opt(&place.name).await;
+    let mut object = Condemned {
+        place,
+        uid: None,
+        origin,
+    };
+    match found {
+        Ok(Some(metadata)) => {
+            object.uid = metadata.uid();
+            Ok(Some(object))
+        }
+        Ok(None) if arguments.ignore_not_found => Ok(None),
+        Ok(None) => {
+            let Place {
+                kind,
+                namespace,
+                name,
+                ..
+            } = &object.place;
+            let namespace = namespace.as_deref().unwrap_or_default();
+            let error = kinds::missing(kind, &connection.client, namespace, name).await;
+            Err(object.error(error))
+        }
+        Err(error) => {
+            let error = kinds::about(&object.place.kind, &object.place.name, error);
+            Err(object.error(error))
+        }
+    }
+}
+
+async fn delete(arguments: &Arguments, object: &Condemned) -> Result<(), Error> {
+    let parameters = DeleteParams {
+        dry_run: arguments.dry_run,
+        propagation_policy: Some(match arguments.cascade {
+            Cascade::Background => PropagationPolicy::Background,
+            Cascade::Foreground => PropagationPolicy::Foreground,
+            Cascade::Orphan => PropagationPolicy::Orphan,
+        }),
+        preconditions: Some(Preconditions {
+            uid: object.uid.clone(),
+            resource_version: None,
+        }),
+        ..DeleteParams::default()
+    };
+    let Place {
+        kind,
+        objects,
+        name,
+        ..
+    } = &object.place;
+    match objects.delete(name, &parameters).await {
+        Ok(_) => Ok(()),
+        // Somebody else has just deleted it.
+        Err(kube::Error::Api(status)) if status.code == 404 && arguments.ignore_not_found => Ok(()),
+        Err(error) => Err(kinds::about(kind, name, error)),
+    }
+}
+
+async fn wait(gone: Vec<Condemned>) -> Result<(), Error> {
+    for Condemned { place, uid, .. } in gone {
+        let uid = uid.unwrap_or_default();
+        await_condition(place.objects, &place.name, conditions::is_deleted(&uid))
+            .await
+            .map_err(|error| Error::new(Exit::Failed, error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// Asks a person, if there is one.
+fn confirmed(condemned: &[Condemned], connection: &Connection) -> bool {
+    let (stdin, mut stderr) = (std::io::stdin(), std::io::stderr());
+    if !stdin.is_terminal() || !stderr.is_terminal() {
+        return true;
+    }
+    for Condemned { place, .. } in condemned {
+        let line = match &place.namespace {
+            Some(namespace) => format!("{} in {namespace}", place.label()),
+            None => place.label(),
+        };
+        let _ = writeln!(stderr, "{}", text::line(&line));
+    }
+    let question = format!(
+        "Delete {} on {}? [y/N] ",
+        condemned.len(),
+        connection.target
+    );
+    let _ = write!(stderr, "{}", text::line(&question)).and_then(|()| stderr.flush());
+    let mut answer = String::new();
+    let read = stdin.lock().read_line(&mut answer);
+    read.is_ok() && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str())
+}

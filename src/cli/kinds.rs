@@ -1,0 +1,513 @@
+//! What kinds and objects are called on the command line, and where the server keeps them.
+//!
+//! bowline's own kinds are known without asking and win over others of the same name: `release` is
+//! always the lockfile, `rr` always the rendered one. Every other kind comes from the server's discovery.
+
+use std::collections::BTreeMap;
+
+use futures::StreamExt;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::{Client, ResourceExt};
+
+use super::error::{Error, Exit};
+use crate::api;
+
+/// How many discovery documents are asked for at a time.
+const AT_ONCE: usize = 16;
+
+/// How many names a hint lists.
+const MANY: usize = 10;
+
+/// A kind as the server has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kind {
+    /// Its group, version and names.
+    pub resource: ApiResource,
+    /// Whether its objects are in namespaces.
+    pub namespaced: bool,
+}
+
+impl Kind {
+    /// Says which kind it is, as kubectl writes it: `component.openchoreo.dev`.
+    pub fn label(&self) -> String {
+        let kind = self.resource.kind.to_lowercase();
+        match self.resource.group.as_str() {
+            "" => kind,
+            group => format!("{kind}.{group}"),
+        }
+    }
+
+    /// Returns the door to its objects, those of all namespaces where none is named.
+    pub fn objects(&self, client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
+        match namespace {
+            Some(namespace) if self.namespaced => {
+                Api::namespaced_with(client.clone(), namespace, &self.resource)
+            }
+            _ => Api::all_with(client.clone(), &self.resource),
+        }
+    }
+}
+
+/// A kind and every name that it goes by, in small letters.
+struct Known {
+    kind: Kind,
+    names: Vec<String>,
+}
+
+impl Known {
+    fn goes_by(&self, said: &str) -> bool {
+        let (name, place) = match said.split_once('.') {
+            Some((name, place)) => (name, Some(place)),
+            None => (said, None),
+        };
+        let ApiResource { group, version, .. } = &self.kind.resource;
+        self.names.iter().any(|known| known == name)
+            && place.is_none_or(|place| place == group || place == format!("{version}.{group}"))
+    }
+}
+
+/// Lists bowline's kinds. The rendered release comes after the release whose kind it shares, so that it
+/// is found by its own names or its group only.
+fn ours() -> Vec<Known> {
+    let known = |crd: k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition| {
+        let spec = crd.spec;
+        let version = spec.versions.into_iter().next().map(|version| version.name);
+        let version = version.unwrap_or_default();
+        let mut names = vec![spec.names.kind.to_lowercase(), spec.names.plural.clone()];
+        names.extend(spec.names.singular);
+        for short in spec.names.short_names.unwrap_or_default() {
+            names.push(format!("{short}s"));
+            names.push(short);
+        }
+        Known {
+            kind: Kind {
+                resource: ApiResource {
+                    api_version: format!("{}/{version}", spec.group),
+                    group: spec.group,
+                    version,
+                    kind: spec.names.kind,
+                    plural: spec.names.plural,
+                },
+                namespaced: spec.scope == "Namespaced",
+            },
+            names,
+        }
+    };
+    api::crds().into_iter().map(known).collect()
+}
+
+/// Reads a kind out of a discovery document; subresources are none.
+fn discovered(group_version: &str, resource: APIResource) -> Option<Known> {
+    let readable = resource
+        .verbs
+        .iter()
+        .any(|verb| verb == "get" || verb == "list");
+    if resource.name.contains('/') || !readable {
+        return None;
+    }
+    let (group, version) = group_version.split_once('/').unwrap_or(("", group_version));
+    let mut names = vec![resource.kind.to_lowercase(), resource.name.clone()];
+    names.push(resource.singular_name);
+    names.extend(resource.short_names.unwrap_or_default());
+    Some(Known {
+        kind: Kind {
+            resource: ApiResource {
+                group: group.to_owned(),
+                version: version.to_owned(),
+                api_version: group_version.to_owned(),
+                kind: resource.kind,
+                plural: resource.name,
+            },
+            namespaced: resource.namespaced,
+        },
+        names,
+    })
+}
+
+/// Finds the kinds of one target.
+pub struct Kinds<'a> {
+    client: &'a Client,
+    ours: Vec<Known>,
+    found: BTreeMap<(String, String), Kind>,
+}
+
+impl<'a> Kinds<'a> {
+    /// Makes a finder that has asked nothing yet.
+    pub fn new(client: &'a Client) -> Kinds<'a> {
+        Kinds {
+            client,
+            ours: ours(),
+            found: BTreeMap::new(),
+        }
+    }
+
+    /// Finds the kind that a user means: by kind, plural, short name, with or without its group.
+    pub async fn named(&self, said: &str) -> Result<Kind, Error> {
+        let wanted = said.to_lowercase();
+        if let Some(known) = self.ours.iter().find(|known| known.goes_by(&wanted)) {
+            return Ok(known.kind.clone());
+        }
+        let (kinds, silent) = self.discover(&wanted).await?;
+        if let Some(known) = kinds.iter().find(|known| known.goes_by(&wanted)) {
+            return Ok(known.kind.clone());
+        }
+        let message = format!("there is no kind {said} on the server");
+        let hint = match silent.is_empty() {
+            false => format!("{} did not answer; it may be there", silent.join(", ")),
+            true => {
+                let plurals = self.ours.iter().chain(&kinds);
+                let plurals = plurals.map(|known| known.kind.resource.plural.clone());
+                match near(&wanted, plurals.collect()) {
+                    alike if alike.is_empty() => {
+                        "bowline get crds lists the kinds that are installed".to_owned()
+                    }
+                    alike => format!("there is {}", alike.join(", ")),
+                }
+            }
+        };
+        Err(Error::new(Exit::Failed, message).with_hint(hint))
+    }
+
+    /// Asks for what the server has: every group in its preferred version, or, where the name has a
+    /// group, all versions of that. Returns too which did not answer.
+    async fn discover(&self, wanted: &str) -> Result<(Vec<Known>, Vec<String>), Error> {
+        let place = wanted.split_once('.').map(|(_, place)| place);
+        let core = self.client.list_core_api_versions().await?;
+        let mut versions = core.versions;
+        for group in self.client.list_api_groups().await?.groups {
+            let mut all = group
+                .versions
+                .into_iter()
+                .map(|version| version.group_version);
+            let preferred = group.preferred_version.map(|version| version.group_version);
+            match place {
+                None => versions.extend(preferred.or_else(|| all.next())),
+                Some(place)
+                    if place == group.name || place.ends_with(&format!(".{}", group.name)) =>
+                {
+                    versions.extend(preferred.clone());
+                    versions.extend(all.filter(|version| Some(version) != preferred.as_ref()));
+                }
+                Some(_) => {}
+            }
+        }
+        let answers: Vec<_> = futures::stream::iter(versions)
+            .map(|version| async move {
+                let answer = self.resources(&version).await;
+                (version, answer)
+            })
+            .buffered(AT_ONCE)
+            .collect()
+            .await;
+        let (mut kinds, mut silent) = (Vec::new(), Vec::new());
+        for (version, answer) in answers {
+            match answer {
+                Ok(known) => kinds.extend(known),
+                Err(_) => silent.push(version),
+            }
+        }
+        Ok((kinds, silent))
+    }
+
+    async fn resources(&self, group_version: &str) -> Result<Vec<Known>, kube::Error> {
+        let list = match group_version.contains('/') {
+            true => self.client.list_api_group_resources(group_version).await?,
+            false => self.client.list_core_api_resources(group_version).await?,
+        };
+        let kinds = list.resources.into_iter();
+        Ok(kinds
+            .filter_map(|resource| discovered(group_version, resource))
+            .collect())
+    }
+
+    /// Finds the kind that an object says it is of.
+    pub async fn of(&mut self, api_version: &str, kind: &str) -> Result<Kind, Error> {
+        let is_it = |known: &&Known| {
+            let resource = &known.kind.resource;
+            resource.api_version == api_version && resource.kind == kind
+        };
+        if let Some(known) = self.ours.iter().find(is_it) {
+            return Ok(known.kind.clone());
+        }
+        let key = (api_version.to_owned(), kind.to_owned());
+        if let Some(found) = self.found.get(&key) {
+            return Ok(found.clone());
+        }
+        for segment in api_version.split('/') {
+            check_name("apiVersion", segment)?;
+        }
+        let known = match self.resources(api_version).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
+            answer => answer?,
+        };
+        let Some(known) = known.iter().find(is_it) else {
+            let message = format!("there is no kind {kind} of {api_version} on the server");
+            return Err(Error::new(Exit::Failed, message)
+                .with_hint("is it spelled right? is its CustomResourceDefinition installed?"));
+        };
+        self.found.insert(key, known.kind.clone());
+        Ok(known.kind.clone())
+    }
+}
+
+/// Splits words into kinds and names: `pin,release`, `pin a b`, `pin/a release/b`.
+pub fn objects_of(words: &[String]) -> Result<Vec<(String, Vec<String>)>, Error> {
+    let mut wanted: Vec<(String, Vec<String>)> = Vec::new();
+    if words.iter().any(|word| word.contains('/')) {
+        for word in words {
+            let Some((kind, name)) = word.split_once('/').filter(|(kind, _)| !kind.is_empty())
+            else {
+                let message = format!("{word} is no KIND/NAME");
+                return Err(Error::new(Exit::Usage, message)
+                    .with_hint("write either KIND NAME... or KIND/NAME for each"));
+            };
+            check_name("name", name)?;
+            match wanted.last_mut() {
+                Some((last, names)) if last == kind => names.push(name.to_owned()),
+                _ => wanted.push((kind.to_owned(), vec![name.to_owned()])),
+            }
+        }
+        return Ok(wanted);
+    }
+    let Some((kinds, names)) = words.split_first() else {
+        return Ok(wanted);
+    };
+    for name in names {
+        check_name("name", name)?;
+    }
+    for kind in kinds.split(',').filter(|kind| !kind.is_empty()) {
+        wanted.push((kind.to_owned(), names.to_vec()));
+    }
+    match wanted.is_empty() {
+        true => Err(Error::new(Exit::Usage, format!("{kinds:?} names no kind"))),
+        false => Ok(wanted),
+    }
+}
+
+/// Refuses what would change the path of a request.
+pub fn check_name(what: &str, name: &str) -> Result<(), Error> {
+    let fits = !name.is_empty()
+        && name != "."
+        && name != ".."
+        && name
+            .chars()
+            .all(|c| c.is_ascii_graphic() && !"/%?#".contains(c));
+    match fits {
+        true => Ok(()),
+        false => Err(Error::new(
+            Exit::Usage,
+            format!("{name:?} cannot be a {what}"),
+        )),
+    }
+}
+
+/// Makes the error of an object that is not there, with the names that are.
+pub async fn missing(kind: &Kind, client: &Client, namespace: &str, name: &str) -> Error {
+    let place = match kind.namespaced {
+        true => format!(" in namespace {namespace}"),
+        false => String::new(),
+    };
+    let message = format!("there is no {} {name}{place}", kind.label());
+    let error = Error::new(Exit::Failed, message);
+    let objects = kind.objects(client, Some(namespace));
+    let Ok(list) = objects
+        .list_metadata(&ListParams::default().limit(500))
+        .await
+    else {
+        return error;
+    };
+    let names: Vec<String> = list.items.iter().map(|object| object.name_any()).collect();
+    if names.is_empty() && kind.namespaced {
+        return error.with_hint("there is none at all; is the namespace (-n) right?");
+    }
+    match near(name, names) {
+        alike if alike.is_empty() => {
+            error.with_hint(format!("bowline get {} lists all", kind.label()))
+        }
+        alike => error.with_hint(format!("there is {}", alike.join(", "))),
+    }
+}
+
+/// Makes the error of a request about an object, and of a kind that the server does not have.
+pub fn about(kind: &Kind, name: &str, error: kube::Error) -> Error {
+    let no_kind = matches!(&error, kube::Error::Api(status)
+        if status.code == 404 && status.details.as_ref().is_none_or(|details| details.name.is_empty()));
+    let status = match &error {
+        kube::Error::Api(status) => Some(status.code),
+        _ => None,
+    };
+    let hint = match status {
+        Some(409) => Some("somebody else has changed it; look at it and repeat".to_owned()),
+        Some(404) if no_kind => Some(format!(
+            "it would be {}.{}; bowline crds prints the kinds of bowline, bowline apply -f installs them",
+            kind.resource.plural, kind.resource.group
+        )),
+        _ => None,
+    };
+    let mut error = Error::from(error);
+    if no_kind {
+        error.message = "the server does not have this kind".to_owned();
+    }
+    let label = kind.label();
+    let object = match name {
+        "" => label,
+        name => format!("{label}/{name}"),
+    };
+    error.message = format!("{object}: {}", error.message);
+    match hint {
+        Some(hint) => error.with_hint(hint),
+        None => error,
+    }
+}
+
+/// Returns the names that are like a word, at most ten, the most alike first; of few names all.
+fn near(word: &str, names: Vec<String>) -> Vec<String> {
+    let alike = |name: &str| {
+        let same = |(a, b): &(char, char)| a == b;
+        let head = word.chars().zip(name.chars()).take_while(same).count();
+        let tail = word.chars().rev().zip(name.chars().rev());
+        head + tail.take_while(same).count()
+    };
+    let few = names.len() <= MANY;
+    let mut names: Vec<_> = names
+        .into_iter()
+        .map(|name| (std::cmp::Reverse(alike(&name)), name))
+        .filter(|(alike, _)| few || alike.0 > 1)
+        .collect();
+    names.sort();
+    names.dedup();
+    names.truncate(MANY);
+    names.into_iter().map(|(_, name)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_kinds_go_by_many_names_and_none_is_ambiguous() {
+        let ours = ours();
+        for (said, means) in [
+            ("release", "releases.openchoreo.dev"),
+            ("releases", "releases.openchoreo.dev"),
+            ("rel", "releases.openchoreo.dev"),
+            ("release.openchoreo.dev", "releases.openchoreo.dev"),
+            (
+                "releases.v1alpha1.openchoreo.dev",
+                "releases.openchoreo.dev",
+            ),
+            ("rr", "releases.core.choreo.dev"),
+            ("renderedrelease", "releases.core.choreo.dev"),
+            ("renderedreleases", "releases.core.choreo.dev"),
+            ("release.core.choreo.dev", "releases.core.choreo.dev"),
+            ("releases.v1.core.choreo.dev", "releases.core.choreo.dev"),
+            ("pin", "releasepins.openchoreo.dev"),
+            ("pins", "releasepins.openchoreo.dev"),
+            ("releasepin", "releasepins.openchoreo.dev"),
+            ("comp", "components.openchoreo.dev"),
+            ("components", "components.openchoreo.dev"),
+            ("ctd", "componenttypedefinitions.openchoreo.dev"),
+            ("addon", "addons.openchoreo.dev"),
+            ("wl", "workloads.openchoreo.dev"),
+            ("envsettings", "envsettings.openchoreo.dev"),
+            ("env", "environments.openchoreo.dev"),
+            ("envs", "environments.openchoreo.dev"),
+            ("dp", "dataplanes.openchoreo.dev"),
+            ("deppipe", "deploymentpipelines.openchoreo.dev"),
+            ("ces", "componentenvsnapshots.openchoreo.dev"),
+            ("audit", "auditentries.bowline.dev"),
+            ("auditentries", "auditentries.bowline.dev"),
+        ] {
+            let found = ours.iter().find(|known| known.goes_by(said)).unwrap();
+            let resource = &found.kind.resource;
+            assert_eq!(
+                format!("{}.{}", resource.plural, resource.group),
+                means,
+                "{said}"
+            );
+            assert!(found.kind.namespaced);
+        }
+        for said in [
+            "deploy",
+            "release.apps",
+            "releases.v2.openchoreo.dev",
+            "",
+            ".",
+        ] {
+            assert!(!ours.iter().any(|known| known.goes_by(said)), "{said}");
+        }
+        let mut names = BTreeMap::new();
+        for known in &ours {
+            for name in known
+                .names
+                .iter()
+                .collect::<std::collections::BTreeSet<_>>()
+            {
+                let shared = names.insert(name, known.kind.label());
+                let both = ["release", "releases"].contains(&name.as_str());
+                assert!(shared.is_none() || both, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn discovered_kinds_go_by_the_names_of_the_server() {
+        let resource = |name: &str, verb: &str| APIResource {
+            name: name.to_owned(),
+            kind: "Pod".to_owned(),
+            singular_name: "pod".to_owned(),
+            namespaced: true,
+            short_names: Some(vec!["po".to_owned()]),
+            verbs: vec![verb.to_owned()],
+            ..APIResource::default()
+        };
+        let pod = discovered("v1", resource("pods", "list")).unwrap();
+        for said in ["pod", "pods", "po", "pods.v1."] {
+            assert!(pod.goes_by(said), "{said}");
+        }
+        assert_eq!(pod.kind.label(), "pod");
+        assert!(!pod.goes_by("pods.apps"));
+        assert!(discovered("v1", resource("pods/log", "get")).is_none());
+        assert!(discovered("v1", resource("bindings", "create")).is_none());
+    }
+
+    #[test]
+    fn words_name_kinds_and_objects() {
+        let parse = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+            let wanted = objects_of(&words).map_err(|error| error.exit)?;
+            let text = |(kind, names): (String, Vec<String>)| format!("{kind}:{}", names.join("+"));
+            Ok(wanted.into_iter().map(text).collect::<Vec<_>>().join(" "))
+        };
+        for (words, wanted) in [
+            (&["pins"][..], Ok("pins:")),
+            (&["pins,releases"], Ok("pins: releases:")),
+            (&["pin", "a", "b"], Ok("pin:a+b")),
+            (&["pin/a", "pin/b", "rel/c"], Ok("pin:a+b rel:c")),
+            (&["pin/a", "b"], Err(Exit::Usage)),
+            (&["pin/../x"], Err(Exit::Usage)),
+            (&["pin/"], Err(Exit::Usage)),
+            (&["/a"], Err(Exit::Usage)),
+            (&[","], Err(Exit::Usage)),
+            (&["pin", "a?watch=1"], Err(Exit::Usage)),
+            (&["pin", ".."], Err(Exit::Usage)),
+            (
+                &["clusterrole", "system:view"],
+                Ok("clusterrole:system:view"),
+            ),
+        ] {
+            assert_eq!(parse(words), wanted.map(str::to_owned), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn the_most_alike_come_first() {
+        let names = ["frontend", "cart-eu", "checkout", "cart"].map(str::to_owned);
+        assert_eq!(near("crat", names.to_vec())[0], "cart");
+        assert_eq!(near("front-end", names.to_vec())[0], "frontend");
+        let many = || (0..30).map(|n| format!("release-{n}")).collect();
+        assert_eq!(near("release-x", many()).len(), MANY);
+        assert!(near("x", many()).is_empty());
+    }
+}

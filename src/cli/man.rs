@@ -1,0 +1,36 @@
+//! `bowline man`: the manual, made from the same words as the help.
+
+use std::path::PathBuf;
+
+use clap::{Args, Command};
+
+use super::error::{Error, Exit};
+
+/// What `man` can be told.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// Where to put a page for each verb; the main page is printed where it is left out
+    directory: Option<PathBuf>,
+}
+
+#[cfg(test)]
+impl Arguments {
+    pub(super) fn into(directory: &std::path::Path) -> Arguments {
+        Arguments {
+            directory: Some(directory.to_owned()),
+        }
+    }
+}
+
+/// Writes the pages, or returns the main one.
+pub fn run(arguments: &Arguments, command: Command) -> Result<String, Error> {
+    let Some(directory) = &arguments.directory else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(command).render(&mut page)?;
+        return Ok(String::from_utf8_lossy(&page).into_owned());
+    };
+    std::fs::create_dir_all(directory)
+        .and_then(|()| clap_mangen::generate_to(command, directory))
+        .map_err(|error| Error::new(Exit::Failed, format!("{}: {error}", directory.display())))?;
+    Ok(String::new())
+}
