@@ -1,14 +1,14 @@
 //! `bowline get`: objects of any kind, as tables of the server or as they are.
 
+mod table;
+mod watch;
+
 use std::io::Write;
-use std::pin::pin;
-use std::time::Duration;
 
 use clap::Args;
-use futures::TryStreamExt;
 use http::{HeaderValue, header};
 use jiff::Timestamp;
-use kube::api::{Api, DynamicObject, GetParams, ListParams, WatchEvent, WatchParams};
+use kube::api::{Api, DynamicObject, GetParams, ListParams};
 use kube::core::Request;
 use serde_json::{Value, json};
 
@@ -21,9 +21,6 @@ use crate::text;
 
 /// How many objects a page of a list has.
 const PAGE: u32 = 500;
-
-/// How long after the end of a watch the next one begins.
-const AGAIN: Duration = Duration::from_secs(1);
 
 /// What `get` can be told.
 #[derive(Args, Debug)]
@@ -90,7 +87,7 @@ pub async fn run(
             }
         };
         let kind = finder.named(said).await?;
-        return watch(arguments, &connection, &kind, name, now, out, say).await;
+        return watch::run(arguments, &connection, &kind, name, now, out, say).await;
     }
     let mut failures = Failures::default();
     let mut found = Vec::new();
@@ -253,112 +250,6 @@ fn version_of(value: &Value) -> Option<String> {
     (!version.is_empty()).then(|| version.to_owned())
 }
 
-/// Prints what there is, then every change of it, until nobody reads it any more.
-#[allow(
-    clippy::too_many_arguments,
-    reason = "what is watched, and where it goes"
-)]
-async fn watch(
-    arguments: &Arguments,
-    connection: &Connection,
-    kind: &Kind,
-    name: Option<&str>,
-    now: Timestamp,
-    out: &mut dyn Write,
-    say: &mut dyn FnMut(String),
-) -> Result<Outcome, Error> {
-    let namespace = (!arguments.all_namespaces).then_some(connection.namespace.as_str());
-    let objects = kind.objects(&connection.client, namespace);
-    let name = name.map(|name| format!("metadata.name={name}"));
-    let fields = name.or_else(|| arguments.field_selector.clone());
-    let (values, mut version) =
-        list(arguments, connection, kind, &objects, fields.as_deref()).await?;
-    let columns = values
-        .first()
-        .and_then(|value| value.get("columnDefinitions"));
-    let columns = columns.cloned();
-    let namespaces = arguments.all_namespaces && kind.namespaced;
-    let wide = arguments.output == Format::Wide;
-    // The widest cells so far, so that later rows stand below the earlier ones.
-    let mut widest: Vec<String> = Vec::new();
-    let mut print = |values: Vec<Value>, first: bool| -> Result<(), Error> {
-        let text = match arguments.output {
-            Format::Table | Format::Wide => {
-                let rows = rows(&as_tables(values, now), wide, namespaces, "");
-                let rows = rows.into_iter().skip(usize::from(!first));
-                let rows: Vec<_> = std::iter::once(widest.clone()).chain(rows).collect();
-                widest = widest_of(&rows);
-                let text =
-                    output::table(&[&[widest.clone()], rows.get(1..).unwrap_or_default()].concat());
-                text.split_once('\n')
-                    .map(|(_, rest)| rest.to_owned())
-                    .unwrap_or_default()
-            }
-            Format::Name => values.iter().map(|value| name_line(kind, value)).collect(),
-            Format::Json => values.iter().map(output::json).collect(),
-            Format::Yaml => values
-                .iter()
-                .map(|value| format!("---\n{}", output::yaml(value)))
-                .collect(),
-        };
-        out.write_all(text.as_bytes())?;
-        Ok(out.flush()?)
-    };
-    print(values, true)?;
-    loop {
-        let parameters = WatchParams {
-            label_selector: arguments.selector.clone(),
-            field_selector: fields.clone(),
-            ..WatchParams::default()
-        };
-        let mut request = Request::new(objects.resource_url())
-            .watch(&parameters, &version)
-            .map_err(kube::Error::BuildRequest)?;
-        let form = accept(arguments.output, false);
-        request.headers_mut().insert(header::ACCEPT, form);
-        let events = connection.client.request_events::<Value>(request).await;
-        let mut events = pin!(events.map_err(|error| kinds::about(kind, "", error))?);
-        while let Some(event) = events.try_next().await? {
-            let (mut value, deleted) = match event {
-                WatchEvent::Added(value) | WatchEvent::Modified(value) => (value, false),
-                WatchEvent::Deleted(value) => (value, true),
-                WatchEvent::Bookmark(bookmark) => {
-                    version = bookmark.metadata.resource_version;
-                    continue;
-                }
-                WatchEvent::Error(status) => return Err(kube::Error::Api(status).into()),
-            };
-            version = version_of(&value).unwrap_or(version);
-            if deleted {
-                let metadata = value.pointer("/rows/0/object").unwrap_or(&value);
-                say(format!("{} deleted", name_line(kind, metadata).trim_end()));
-                continue;
-            }
-            // Only the first event of a watch says what the columns are.
-            if let (Value::Object(table), Some(columns)) = (&mut value, &columns)
-                && table.contains_key("rows")
-            {
-                table.insert("columnDefinitions".to_owned(), columns.clone());
-            }
-            finish(arguments, kind, &mut value);
-            print(vec![value], false)?;
-        }
-        tokio::time::sleep(AGAIN).await;
-    }
-}
-
-/// Chooses for each column the widest cell.
-fn widest_of(rows: &[Vec<String>]) -> Vec<String> {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let widest = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.max_by_key(|cell| text::width(cell)).cloned()
-    };
-    (0..columns)
-        .map(|column| widest(column).unwrap_or_default())
-        .collect()
-}
-
 /// Adds what items of lists lack and takes away what nobody asked for.
 fn finish(arguments: &Arguments, kind: &Kind, value: &mut Value) {
     let Value::Object(object) = value else {
@@ -402,140 +293,13 @@ fn tables(arguments: &Arguments, found: &mut [Found], now: Timestamp) -> String 
     let several = found.len() > 1;
     let mut parts = Vec::new();
     for Found { kind, values } in found {
-        let tables = as_tables(std::mem::take(values), now);
+        let tables = table::made(std::mem::take(values), now);
         let prefix = several.then(|| format!("{}/", kind.label()));
         let namespaces = arguments.all_namespaces && kind.namespaced;
-        let rows = rows(&tables, wide, namespaces, &prefix.unwrap_or_default());
+        let rows = table::rows(&tables, wide, namespaces, &prefix.unwrap_or_default());
         if rows.len() > 1 {
             parts.push(output::table(&rows));
         }
     }
     parts.join("\n")
-}
-
-/// Makes tables of the objects of a server that made none.
-fn as_tables(values: Vec<Value>, now: Timestamp) -> Vec<Value> {
-    let (mut tables, plain): (Vec<Value>, Vec<Value>) = values
-        .into_iter()
-        .partition(|value| value.get("columnDefinitions").is_some());
-    if !plain.is_empty() {
-        tables.push(plain_table(&plain, now));
-    }
-    tables
-}
-
-/// Makes the table of a server that makes none.
-fn plain_table(objects: &[Value], now: Timestamp) -> Value {
-    let row = |object: &Value| {
-        let metadata = object.get("metadata").cloned().unwrap_or(Value::Null);
-        let created = metadata.get("creationTimestamp").and_then(Value::as_str);
-        let created = created.and_then(|time| time.parse::<Timestamp>().ok());
-        let age = created.map(|time| text::age(now.duration_since(time).as_secs()));
-        json!({
-            "cells": [metadata.get("name").cloned().unwrap_or(Value::Null), age],
-            "object": {"metadata": metadata},
-        })
-    };
-    json!({
-        "columnDefinitions": [{"name": "Name"}, {"name": "Age"}],
-        "rows": objects.iter().map(row).collect::<Vec<_>>(),
-    })
-}
-
-/// Reads the rows out of the tables of one kind, the header first.
-fn rows(tables: &[Value], wide: bool, namespaces: bool, prefix: &str) -> Vec<Vec<String>> {
-    let array = |value: &Value, key: &str| match value.get(key) {
-        Some(Value::Array(items)) => items.clone(),
-        _ => Vec::new(),
-    };
-    let columns = tables
-        .first()
-        .map(|table| array(table, "columnDefinitions"));
-    let columns = columns.unwrap_or_default();
-    let shown = |column: &Value| {
-        let priority = column.get("priority").and_then(Value::as_i64);
-        wide || priority.unwrap_or(0) == 0
-    };
-    let mut header: Vec<String> = Vec::new();
-    if namespaces {
-        header.push("NAMESPACE".to_owned());
-    }
-    for column in columns.iter().filter(|column| shown(column)) {
-        let name = column.get("name").and_then(Value::as_str);
-        header.push(name.unwrap_or_default().to_uppercase());
-    }
-    let mut rows = vec![header];
-    for row in tables.iter().flat_map(|table| array(table, "rows")) {
-        let mut cells = Vec::new();
-        if namespaces {
-            let namespace = row.pointer("/object/metadata/namespace");
-            cells.push(cell(namespace.unwrap_or(&Value::Null)));
-        }
-        let values = array(&row, "cells");
-        for (at, (column, value)) in columns.iter().zip(&values).enumerate() {
-            match at {
-                0 => cells.push(format!("{prefix}{}", cell(value))),
-                _ if shown(column) => cells.push(cell(value)),
-                _ => {}
-            }
-        }
-        rows.push(cells);
-    }
-    rows
-}
-
-fn cell(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        value => value.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_table_shows_what_fits_the_form() {
-        let table = json!({
-            "kind": "Table",
-            "columnDefinitions": [
-                {"name": "Name", "priority": 0},
-                {"name": "Ready"},
-                {"name": "Image", "priority": 1},
-            ],
-            "rows": [
-                {"cells": ["cart", true, null], "object": {"metadata": {"namespace": "shop"}}},
-                {"cells": ["odd"]},
-                {"cells": 3},
-                null,
-            ],
-        });
-        let tables = [table];
-        let plain = rows(&tables, false, false, "");
-        assert_eq!(plain[0], ["NAME", "READY"]);
-        assert_eq!(plain[1], ["cart", "true"]);
-        assert_eq!(plain[2], ["odd"]);
-        assert!(plain[3].is_empty() && plain[4].is_empty());
-        let wide = rows(&tables, true, true, "pin/");
-        assert_eq!(wide[0], ["NAMESPACE", "NAME", "READY", "IMAGE"]);
-        assert_eq!(wide[1], ["shop", "pin/cart", "true", ""]);
-        for strange in [json!(null), json!([]), json!({"rows": {}}), json!("Table")] {
-            assert_eq!(rows(&[strange], true, false, "").len(), 1);
-        }
-    }
-
-    #[test]
-    fn a_server_without_tables_is_shown_by_name_and_age() {
-        let now: Timestamp = "2026-01-01T00:10:00Z".parse().unwrap();
-        let objects = [
-            json!({"metadata": {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z"}}),
-            json!({}),
-        ];
-        let rows = rows(&[plain_table(&objects, now)], false, false, "");
-        assert_eq!(rows[0], ["NAME", "AGE"]);
-        assert_eq!(rows[1], ["a", "10m"]);
-        assert_eq!(rows[2], ["", ""]);
-    }
 }
