@@ -37,6 +37,9 @@ pub struct Options {
     pub show_noise: bool,
     /// The side that comes from a cluster, where fields that the other one does not set are defaults.
     pub live: Option<Side>,
+    /// Compares lines too. Most of the time goes into writing objects as YAML: an overview asks for
+    /// fields only, and for the lines of the objects that are looked at.
+    pub lines: bool,
     /// How many equal lines stand around a change.
     pub context: usize,
     /// When comparing stops and whole blocks are shown as replaced.
@@ -48,6 +51,7 @@ impl Default for Options {
         Self {
             show_noise: false,
             live: None,
+            lines: true,
             context: 3,
             deadline: None,
         }
@@ -142,7 +146,7 @@ pub struct ObjectDiff {
     pub change: Change,
     /// The places that differ; none where the whole object came or went.
     pub fields: Vec<FieldChange>,
-    /// The lines that differ, with their surroundings.
+    /// The lines that differ, with their surroundings, where lines were asked for.
     pub hunks: Vec<Hunk>,
 }
 
@@ -206,11 +210,16 @@ fn compare(
                 false => (Change::Changed, Some(before), Some(after)),
             }
         }
+        (Some(_), None) if !options.lines => (Change::Removed, None, None),
+        (None, Some(_)) if !options.lines => (Change::Added, None, None),
         (Some(before), None) => (Change::Removed, Some(walk.alone(before)), None),
         (None, Some(after)) => (Change::Added, None, Some(walk.alone(after))),
         (None, None) => (Change::Same, None, None),
     };
-    let written = |value: Option<Value>| value.map_or(String::new(), |value| yaml::write(&value));
+    let written = |value: Option<Value>| {
+        let shown = value.filter(|_| options.lines);
+        shown.map_or(String::new(), |value| yaml::write(&value))
+    };
     let found = lines(
         &written(before),
         &written(after),

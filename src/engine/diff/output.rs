@@ -27,7 +27,8 @@ impl Diff {
         objects.filter(|object| object.change == change).count()
     }
 
-    /// Writes the diff for people: by object, then hunks, then a summary.
+    /// Writes the diff for people: by object, then hunks (fields where no lines were asked for), then
+    /// a summary.
     pub fn text(&self) -> String {
         let mut out = String::new();
         for object in self.changed() {
@@ -38,7 +39,10 @@ impl Diff {
             };
             let name = object.identity.to_string();
             let _ = writeln!(out, "{mark} {}: {what}", text::line(&name));
-            write_hunks(&mut out, &object.hunks);
+            match object.hunks.is_empty() {
+                true => write_fields(&mut out, object),
+                false => write_hunks(&mut out, &object.hunks),
+            }
             out.push('\n');
         }
         out.push_str(&self.summary());
@@ -127,6 +131,19 @@ fn path(identity: &Identity) -> String {
         .map(|part| text::line(part).replace([' ', '/'], "_"))
         .collect();
     parts.join("/")
+}
+
+fn write_fields(out: &mut String, object: &ObjectDiff) {
+    let shown = |value: &Option<Value>| value.as_ref().map_or("none".to_owned(), Value::to_string);
+    for field in &object.fields {
+        let line = format!(
+            "{}: {} -> {}",
+            field.path,
+            shown(&field.before),
+            shown(&field.after)
+        );
+        let _ = writeln!(out, "  {}", text::line(&line));
+    }
 }
 
 pub(super) fn write_hunks(out: &mut String, hunks: &[Hunk]) {

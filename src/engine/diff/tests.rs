@@ -820,6 +820,7 @@ fn options() -> impl Strategy<Value = Options> {
     (any::<bool>(), 0..4usize, 0..3u8, any::<bool>()).prop_map(
         |(show_noise, context, side, is_late)| Options {
             show_noise,
+            lines: true,
             context,
             live: match side {
                 0 => None,
@@ -876,6 +877,20 @@ proptest! {
         let (old, new) = (yaml::write(&left), yaml::write(&right));
         let found = lines(&old, &new, options.context, options.deadline);
         prop_assert_eq!(found.apply(&old), Some(new));
+    }
+
+    #[test]
+    fn fields_are_the_same_without_lines(before in json_value(), after in json_value(), options in options()) {
+        // A deadline that passes between the two would tell them apart.
+        let options = Options { deadline: None, ..options };
+        let with = diff(std::slice::from_ref(&before), std::slice::from_ref(&after), &options);
+        let without = diff(&[before], &[after], &Options { lines: false, ..options });
+        for (with, without) in with.objects.iter().zip(&without.objects) {
+            prop_assert_eq!(&with.fields, &without.fields);
+            prop_assert_eq!(with.change, without.change);
+            prop_assert!(without.hunks.is_empty());
+        }
+        prop_assert!(!without.text().chars().any(crate::text::is_unsafe));
     }
 
     #[test]

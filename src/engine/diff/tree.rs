@@ -43,7 +43,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Compares two objects; returns them as they are shown.
+    /// Compares two objects; returns them as they are shown, or anything where no lines are asked for.
     pub(super) fn objects(&mut self, before: &Value, after: &Value) -> (Value, Value) {
         self.both(before, after, false)
     }
@@ -71,6 +71,7 @@ impl<'a> Walk<'a> {
 
     fn both(&mut self, before: &Value, after: &Value, secret: bool) -> (Value, Value) {
         match (before, after) {
+            _ if !self.options.lines && before == after => (Value::Null, Value::Null),
             (Value::Object(before), Value::Object(after)) => {
                 let (before, after) = self.maps(before, after, secret);
                 (before.into(), after.into())
@@ -134,8 +135,10 @@ impl<'a> Walk<'a> {
                     field => walk.field(old, new, list && field == "items"),
                 },
             );
-            left.extend(old.map(|value| (key.clone(), value)));
-            right.extend(new.map(|value| (key.clone(), value)));
+            if self.options.lines {
+                left.extend(old.map(|value| (key.clone(), value)));
+                right.extend(new.map(|value| (key.clone(), value)));
+            }
         }
         (left, right)
     }
@@ -253,10 +256,20 @@ impl<'a> Walk<'a> {
         after: &[Value],
         secret: bool,
     ) -> (Vec<Value>, Vec<Value>) {
+        if before == after {
+            let shown = self.shown(before, secret);
+            return (shown.clone(), shown);
+        }
         match pairing::names(before, after) {
             Some([old, new]) => self.named(before, after, &old, &new, secret),
             None => self.unnamed(before, after, secret),
         }
+    }
+
+    /// Copies the items that both lists have as they are shown.
+    fn shown(&self, equal: &[Value], secret: bool) -> Vec<Value> {
+        let items = equal.iter().filter(|_| self.options.lines);
+        items.map(|item| mask::masked(item, secret)).collect()
     }
 
     fn named(
@@ -306,15 +319,13 @@ impl<'a> Walk<'a> {
         let texts = |list: &[Value]| -> Vec<String> { list.iter().map(Value::to_string).collect() };
         let found = sequence::edits(&texts(before), &texts(after), self.options.deadline);
         self.exact &= found.exact;
-        let shown = |list: &[Value]| -> Vec<Value> {
-            list.iter()
-                .map(|value| mask::masked(value, secret))
-                .collect()
-        };
         let (mut left, mut right) = (Vec::new(), Vec::new());
         let mut at = 0;
         for edit in &found.edits {
-            let equal = shown(before.get(at..edit.before.start).unwrap_or_default());
+            let equal = self.shown(
+                before.get(at..edit.before.start).unwrap_or_default(),
+                secret,
+            );
             left.extend(equal.iter().cloned());
             right.extend(equal);
             for step in 0..edit.before.len().max(edit.after.len()) {
@@ -331,7 +342,7 @@ impl<'a> Walk<'a> {
             }
             at = edit.before.end;
         }
-        let equal = shown(before.get(at..).unwrap_or_default());
+        let equal = self.shown(before.get(at..).unwrap_or_default(), secret);
         left.extend(equal.iter().cloned());
         right.extend(equal);
         (left, right)
