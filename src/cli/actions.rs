@@ -213,6 +213,12 @@ impl<'a> Session<'a> {
                 Ok(Applied::Done(revision)) => {
                     out += &format!("{} (revision {revision})\n", line(item));
                 }
+                Ok(Applied::Unrecorded(revision, why)) => {
+                    out += &format!("{} (revision {revision})\n", line(item));
+                    say(format!(
+                        "its audit entry follows with the next change: {why}"
+                    ));
+                }
                 Err(error) => {
                     say(format!("{}: {error}", item.pin.name));
                     first.get_or_insert(exit(&error));

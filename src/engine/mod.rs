@@ -10,5 +10,6 @@ pub mod claim;
 pub mod diff;
 pub mod ownership;
 pub mod plan;
+pub mod recording;
 pub mod rules;
 pub mod world;

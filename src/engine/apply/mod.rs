@@ -12,8 +12,10 @@ use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
+use super::audit;
 use super::claim::{self, ClaimError};
 use super::plan::{Fact, Item, Plan};
+use super::recording::Scribe;
 use super::world::{Event, Key, World};
 use crate::api::pin::{Operation, ReleasePinSpec};
 use crate::api::reference::NameRef;
@@ -29,6 +31,9 @@ const ATTEMPTS: usize = 20;
 pub enum Applied {
     /// The pin has this generation now.
     Done(i64),
+    /// The pin has this generation now, and its audit entry could not be written; whoever changes the pin
+    /// next, or the controller, writes it.
+    Unrecorded(i64, String),
     /// The pin was as wanted already.
     Unchanged,
 }
@@ -81,7 +86,13 @@ pub async fn apply(client: &Client, plan: &Plan, item: &Item) -> Result<Applied,
         let uid = world.release(&key).map(|release| &*release.uid);
         claim::claim(client, plan, &key, uid).await?;
     }
-    publish(&pins, plan, item).await.map(Applied::Done)
+    let scribe = Scribe::new(client, &item.pin.namespace, plan.at).await?;
+    let pin = publish(&pins, &scribe, plan, item).await?;
+    let generation = pin.metadata.generation.unwrap_or_default();
+    Ok(match scribe.record(&pin).await {
+        Ok(_) => Applied::Done(generation),
+        Err(error) => Applied::Unrecorded(generation, error.to_string()),
+    })
 }
 
 /// Reads what the facts of a change are about, from the server and not from a watch.
@@ -160,7 +171,12 @@ fn changed(pin: Option<&ReleasePin>, item: &Item) -> String {
 }
 
 /// Writes the pin, once, however often it takes to hear of it.
-async fn publish(pins: &Api<ReleasePin>, plan: &Plan, item: &Item) -> Result<i64, ApplyError> {
+async fn publish(
+    pins: &Api<ReleasePin>,
+    scribe: &Scribe,
+    plan: &Plan,
+    item: &Item,
+) -> Result<ReleasePin, ApplyError> {
     let manager = Some(labels::MANAGER_ENGINE.to_owned());
     let create = PostParams {
         field_manager: manager.clone(),
@@ -181,11 +197,10 @@ async fn publish(pins: &Api<ReleasePin>, plan: &Plan, item: &Item) -> Result<i64
             }
             Err(error) => return Err(error.into()),
         };
-        if let Some(pin) = &known
-            && is_ours(pin, plan)
-        {
-            return Ok(pin.metadata.generation.unwrap_or_default());
-        }
+        let known = match known {
+            Some(pin) if is_ours(&pin, plan) => return Ok(pin),
+            known => known,
+        };
         let generation = known.as_ref().and_then(|pin| pin.metadata.generation);
         if generation != item.generation {
             return Err(ApplyError::Stale {
@@ -195,12 +210,14 @@ async fn publish(pins: &Api<ReleasePin>, plan: &Plan, item: &Item) -> Result<i64
         let written = match &known {
             None => pins.create(&create, &created(plan, item)).await,
             Some(pin) => {
-                let patch = Patch::Merge(moved(plan, item, pin));
+                // What was changed before has to be on record before it is changed again.
+                let newest = scribe.record(pin).await?;
+                let patch = Patch::Merge(moved(plan, item, pin, newest.as_ref().map(audit::link)));
                 pins.patch(&item.pin.name, &change, &patch).await
             }
         };
         match written {
-            Ok(pin) => return Ok(pin.metadata.generation.unwrap_or_default()),
+            Ok(pin) => return Ok(pin),
             Err(kube::Error::Api(status)) if status.code == 409 => {
                 last = Some(kube::Error::Api(status));
             }
@@ -268,12 +285,15 @@ fn created(plan: &Plan, item: &Item) -> ReleasePin {
     pin
 }
 
-fn moved(plan: &Plan, item: &Item, pin: &ReleasePin) -> Value {
+fn moved(plan: &Plan, item: &Item, pin: &ReleasePin, head: Option<String>) -> Value {
     json!({
         "metadata": {
             "uid": pin.metadata.uid,
             "resourceVersion": pin.metadata.resource_version,
-            "annotations": {labels::OPERATION: operation(plan, item).to_annotation()},
+            "annotations": {
+                labels::OPERATION: operation(plan, item).to_annotation(),
+                labels::AUDIT_HEAD: head,
+            },
         },
         "spec": {
             "releaseRef": {"name": item.release_ref},

@@ -75,6 +75,30 @@ impl Shop {
         shop
     }
 
+    /// The audit of the pin of cart in prod has these operations, and verifies.
+    async fn verifies(&self, operations: &[&str]) {
+        let entries: Api<crate::api::AuditEntry> = Api::default_namespaced(self.client.clone());
+        let entries = entries.list(&ListParams::default()).await.unwrap().items;
+        let mut found: Vec<_> = entries
+            .iter()
+            .filter(|entry| entry.spec.subject.name == "cart-prod")
+            .collect();
+        found.sort_by_key(|entry| entry.spec.revision);
+        let found: Vec<_> = found
+            .iter()
+            .map(|entry| entry.spec.operation.as_deref().unwrap_or("-"))
+            .collect();
+        assert_eq!(found, operations);
+        let pin = self.pins().get("cart-prod").await.unwrap();
+        let own: Vec<_> = entries
+            .iter()
+            .filter(|entry| entry.spec.subject.name == "cart-prod")
+            .cloned()
+            .collect();
+        let verdict = audit::verify(&[pin], &own);
+        assert!(verdict.is_valid(), "{verdict:?}");
+    }
+
     fn pins(&self) -> Api<ReleasePin> {
         Api::default_namespaced(self.client.clone())
     }
@@ -131,8 +155,12 @@ async fn a_pin_is_made_and_moved_and_its_release_claimed() {
     assert_eq!(release.claim().unwrap().unwrap().operation, "one");
     assert!(!releases.get("cart-3").await.unwrap().is_pinned());
     // The same plan again finds that it was done.
-    let again = publish(&shop.pins(), &plan, &plan.items[0]).await.unwrap();
-    assert_eq!(again, 1);
+    let scribe = Scribe::new(&shop.client, "default", plan.at).await.unwrap();
+    let again = publish(&shop.pins(), &scribe, &plan, &plan.items[0])
+        .await
+        .unwrap();
+    assert_eq!(again.resource_version(), pin.resource_version());
+    shop.verifies(&["one"]).await;
     // And what is as wanted is left alone.
     let plan = shop.plan("two").await;
     assert_eq!(
@@ -276,6 +304,9 @@ async fn lost_answers_change_nothing_about_what_is_done() {
             "once, and only once"
         );
         assert_eq!(pin.spec.release_ref.name, "cart-2");
+        // What was made by hand is on record too, without an operation.
+        let expected: &[&str] = if made { &["-", "one"] } else { &["one"] };
+        shop.verifies(expected).await;
     }
 }
 
