@@ -136,9 +136,8 @@ pub fn lines(before: &str, after: &str, context: usize, deadline: Option<Instant
 }
 
 fn hunk(old: &[&str], new: &[&str], edits: &[Edit], context: usize) -> Hunk {
-    let (Some(first), Some(last)) = (edits.first(), edits.last()) else {
-        unreachable!("BUG: a chunk has at least one item");
-    };
+    let first = edits.first().expect("BUG: a chunk has an item");
+    let last = edits.last().expect("BUG: a chunk has an item");
     let lead = context.min(first.before.start);
     let tail = context.min(old.len() - last.before.end);
     let before = first.before.start - lead..last.before.end + tail;

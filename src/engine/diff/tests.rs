@@ -752,7 +752,8 @@ fn words_inside_lines() {
     }
     let long = |end: &str| format!("{}{end}", "a ".repeat(5_000));
     let (old, new) = words(&long("x"), &long("y"));
-    assert_eq!((old, new), (vec![10_000..10_001], vec![10_000..10_001]));
+    assert_eq!(old, new);
+    assert_eq!(old.first(), Some(&(10_000..10_001)));
 }
 
 #[test]
