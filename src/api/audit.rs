@@ -8,7 +8,6 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::digest;
 use super::pin::Hold;
 use super::schema;
 
@@ -214,63 +213,4 @@ pub struct Checkpoint {
     /// The hash of the last entry that was removed.
     #[schemars(length(min = 64, max = 64))]
     pub hash: String,
-}
-
-impl AuditEntrySpec {
-    /// Returns the hash that the next entry carries as `previous`.
-    pub fn hash(&self) -> String {
-        digest::of(self)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use k8s_openapi::jiff::Timestamp;
-
-    fn entry() -> AuditEntrySpec {
-        AuditEntrySpec {
-            subject: Subject {
-                kind: SubjectKind::ReleasePin,
-                name: "checkout-production".into(),
-                uid: Some("0f0e".into()),
-            },
-            revision: 3,
-            operation: Some("op-1".into()),
-            actor: Some("ana".into()),
-            recorded_by: "ana".into(),
-            action: Action::Promote,
-            at: Time(Timestamp::from_millisecond(1_700_000_000_123).unwrap()),
-            reason: None,
-            from: None,
-            to: Some(ReleaseIdentity::named("checkout-2")),
-            holds: vec![],
-            restored_from: None,
-            rendered_hash: None,
-            previous: None,
-            gap: None,
-            checkpoint: None,
-        }
-    }
-
-    #[test]
-    fn the_hash_survives_storage_and_sees_every_field() {
-        let written = entry();
-        let stored: AuditEntrySpec =
-            serde_json::from_str(&serde_json::to_string(&written).unwrap()).unwrap();
-        assert_eq!(written.hash(), stored.hash());
-        let changes: [fn(&mut AuditEntrySpec); 6] = [
-            |e| e.actor = Some("bob".into()),
-            |e| e.recorded_by = "bob".into(),
-            |e| e.revision = 4,
-            |e| e.reason = Some("because".into()),
-            |e| e.to = Some(ReleaseIdentity::named("checkout-3")),
-            |e| e.previous = Some("0".repeat(64)),
-        ];
-        for change in changes {
-            let mut other = entry();
-            change(&mut other);
-            assert_ne!(other.hash(), written.hash(), "{other:?}");
-        }
-    }
 }

@@ -8,7 +8,9 @@ use jiff::Timestamp;
 
 use super::connect::{self, Connection, Environment, Options};
 use super::error::{Error, Exit};
+use super::gitflags::GitFlags;
 use super::{Outcome, release};
+use crate::api::audit::Action;
 use crate::engine::actions::deploy::{self, Deploy};
 use crate::engine::actions::pin::{self, PinHold, Unpin};
 use crate::engine::actions::promote::{self, Promote};
@@ -16,9 +18,12 @@ use crate::engine::actions::rollback::{self, Rollback, Target};
 use crate::engine::apply::{self, Applied, ApplyError};
 use crate::engine::claim::ClaimError;
 use crate::engine::plan::{Asked, Item, Plan};
+use crate::engine::preview::{self, PreviewError};
 use crate::engine::rules::Refusal;
 use crate::engine::world::feed::Feed;
 use crate::engine::world::{Freshness, Key, Source, World};
+use crate::render::Library;
+use crate::resolve::git::Git;
 
 /// The flags of every verb that changes something.
 #[derive(Args, Debug)]
@@ -32,6 +37,8 @@ pub struct Changes {
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
+    #[command(flatten)]
+    git: GitFlags,
 }
 
 /// What `deploy` can be told.
@@ -150,6 +157,7 @@ struct Session<'a> {
     feed: Feed,
     asked: Asked,
     changes: &'a Changes,
+    git: Git,
 }
 
 impl<'a> Session<'a> {
@@ -180,6 +188,7 @@ impl<'a> Session<'a> {
             feed,
             asked,
             changes,
+            git: changes.git.git(environment)?,
         })
     }
 
@@ -189,11 +198,22 @@ impl<'a> Session<'a> {
         planned: Result<Plan, Vec<Refusal>>,
         say: &mut dyn FnMut(String),
     ) -> Result<Outcome, Error> {
-        let plan = planned.map_err(refused)?;
+        let mut plan = planned.map_err(refused)?;
         let mut out = String::new();
-        for item in &plan.items {
+        let library = Library::new();
+        for item in &mut plan.items {
             out += &format!("{}\n", line(item));
             item.warnings.iter().cloned().for_each(&mut *say);
+            // A hold changes nothing in the environment; lifting one may bring back what is gone.
+            if item.unchanged || plan.action == Action::Unpin {
+                continue;
+            }
+            let preview =
+                preview::preview(&self.connection.client, &self.git, item, &library).await;
+            let preview = preview.map_err(not_shown)?;
+            preview.warnings.into_iter().for_each(&mut *say);
+            item.rendered_hash = Some(preview.hash);
+            out += &preview.diff.text();
         }
         let changing = plan.items.iter().filter(|item| !item.unchanged).count();
         if self.changes.dry_run {
@@ -301,6 +321,16 @@ fn refused(refusals: Vec<Refusal>) -> Error {
     match hints.is_empty() {
         true => error,
         false => error.with_hint(hints.join("\nhint: ")),
+    }
+}
+
+fn not_shown(error: PreviewError) -> Error {
+    match error {
+        PreviewError::Target(error) => error.into(),
+        PreviewError::Catalog(error) => error.into(),
+        error @ PreviewError::DoesNotFit { .. } => Error::new(Exit::Refused, error.to_string())
+            .with_hint("change the EnvSettings, or choose another release"),
+        error @ PreviewError::Unresolved { .. } => Error::new(Exit::Failed, error.to_string()),
     }
 }
 

@@ -10,6 +10,7 @@ pub mod claim;
 pub mod diff;
 pub mod ownership;
 pub mod plan;
+pub mod preview;
 pub mod recording;
 pub mod rules;
 pub mod world;

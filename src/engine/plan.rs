@@ -62,6 +62,8 @@ pub struct Item {
     pub to: ReleaseIdentity,
     /// The revision that a rollback restores.
     pub restored_from: Option<i64>,
+    /// The hash of what changes in the environment, once that was rendered.
+    pub rendered_hash: Option<String>,
     /// Whether the pin is as wanted already.
     pub unchanged: bool,
     /// What the change was computed from; when one of these is no more, it is not made.

@@ -268,6 +268,16 @@ fn pin_story(user: &User<'_>) {
     let (out, _) =
         user.done("promote --all --from development --to staging --reason test --unready");
     assert_eq!(out.lines().count(), 2, "{out}");
+
+    let (_, said) = user.done("audit verify");
+    assert!(!said.contains("tampered"), "{said}");
+    let (listed, _) = user.done("audit list checkout-service");
+    assert!(
+        listed.contains("INC-42") || listed.contains("Pin"),
+        "{listed}"
+    );
+    let (exported, _) = user.done("audit export --format md");
+    assert!(exported.contains("checkout-service-v1"), "{exported}");
 }
 
 /// A release by git reference of a work tree that is clean and pushed.

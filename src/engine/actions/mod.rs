@@ -53,6 +53,7 @@ fn item_of(rules: Rules<'_>, component: &str, environment: &str, pin: Option<&Pi
         to: from.clone().unwrap_or(ReleaseIdentity::named("")),
         from,
         restored_from: None,
+        rendered_hash: None,
         unchanged: false,
         facts: rules.facts,
         warnings: Vec::new(),

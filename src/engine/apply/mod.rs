@@ -258,7 +258,7 @@ fn operation(plan: &Plan, item: &Item) -> Operation {
         reason: plan.reason.clone(),
         from: item.from.clone(),
         to: Some(item.to.clone()),
-        rendered_hash: None,
+        rendered_hash: item.rendered_hash.clone(),
         restored_from: item.restored_from,
     }
 }
