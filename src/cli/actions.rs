@@ -289,7 +289,7 @@ impl<'a> Session<'a> {
 }
 
 /// Says why the read model is not current.
-fn not_live(world: &World) -> Error {
+pub(super) fn not_live(world: &World) -> Error {
     let why = Source::ALL
         .iter()
         .find_map(|source| match world.freshness(*source) {

@@ -13,6 +13,7 @@ pub mod demo;
 pub mod error;
 mod get;
 mod gitflags;
+mod history;
 mod kinds;
 mod man;
 mod manifests;
@@ -20,6 +21,7 @@ pub mod output;
 mod release;
 mod render;
 pub mod serve;
+mod status;
 mod version;
 
 use std::io::Write;
@@ -104,6 +106,10 @@ enum Verb {
     Pin(actions::PinArguments),
     /// Lift a hold
     Unpin(actions::UnpinArguments),
+    /// Show what runs where: components against environments
+    Status(status::Arguments),
+    /// Show what ran in an environment, and who put it there
+    History(history::Arguments),
     /// Print the manifests of a component in an environment, and touch nothing
     Render(render::Arguments),
     /// Make releases, look into them, list them
@@ -214,6 +220,12 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
         Verb::Render(arguments) => {
             let rendered = render::run(&arguments, options, environment, now, &mut say).await?;
             Outcome::done(rendered)
+        }
+        Verb::Status(arguments) => {
+            Outcome::done(status::run(&arguments, options, environment, now).await?)
+        }
+        Verb::History(arguments) => {
+            Outcome::done(history::run(&arguments, options, environment, now).await?)
         }
         Verb::Deploy(arguments) => {
             actions::run_deploy(&arguments, options, environment, now, &mut say).await?

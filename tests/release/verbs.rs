@@ -269,6 +269,28 @@ fn pin_story(user: &User<'_>) {
         user.done("promote --all --from development --to staging --reason test --unready");
     assert_eq!(out.lines().count(), 2, "{out}");
 
+    let (matrix, _) = user.done("status");
+    assert!(matrix.starts_with("COMPONENT "), "{matrix}");
+    let (matrix, _) = user.done("status checkout-service -o json");
+    let matrix: Value = serde_json::from_str(&matrix).unwrap();
+    assert_eq!(
+        matrix["components"][0]["environments"][0]["release"],
+        "checkout-service-v1"
+    );
+    user.ends("status nobody", 1, "there is no component nobody");
+    let (history, _) = user.done("history checkout-service -e development");
+    let actions: Vec<_> = history
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().nth(2))
+        .collect();
+    assert_eq!(actions, ["Unpin", "Pin", "Deploy"], "{history}");
+    user.ends(
+        "history search -e development",
+        1,
+        "search is not deployed in development",
+    );
+
     let (_, said) = user.done("audit verify");
     assert!(!said.contains("tampered"), "{said}");
     let (listed, _) = user.done("audit list checkout-service");

@@ -3,7 +3,6 @@
 //! The world goes through the API like anybody's: created as objects, read back
 //! as objects. Nothing of it outlives the command.
 
-mod matrix;
 mod world;
 
 use jiff::Timestamp;
@@ -14,15 +13,17 @@ use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
 use super::error::{Error, Exit};
+use super::status::Matrix;
 use crate::api::pin::{Hold, ReleasePinSpec};
 use crate::api::reference::NameRef;
 use crate::api::{self, Definitions, Release, ReleasePin, condition, labels, names};
 use crate::connect::{self, Environment, Options, StoreFile};
 use crate::engine::actions::release::{self, Source};
 use crate::engine::catalog::Catalog;
+use crate::engine::world::World;
+use crate::engine::world::feed::Feed;
 use crate::render::{self, Inputs, Library};
 use crate::{text, yaml};
-use matrix::Matrix;
 use world::{Cell, Doing, ENVIRONMENTS, FILES, PINS};
 
 /// Fills a fresh store and returns the matrix of what is in it.
@@ -41,12 +42,15 @@ pub async fn run(now: Timestamp) -> Result<String, Error> {
     let catalog = Catalog::from_texts(FILES.iter().copied())?;
     create_definitions(client).await?;
     for (component, cells) in PINS {
-        for (environment, cell) in ENVIRONMENTS.iter().zip(cells) {
+        // From the last environment on, so that older releases are made before newer ones.
+        for (environment, cell) in ENVIRONMENTS.iter().zip(cells).rev() {
             create_pin(client, &catalog, component, environment, *cell, now).await?;
         }
     }
-    let matrix = Matrix::read(client, now).await?;
-    Ok(format!("{matrix}\n{}", rendered(&catalog)?))
+    let mut feed = Feed::start(client, Some("default"));
+    feed.until(World::is_live).await;
+    let matrix = Matrix::of(&feed.world(), "default", now)?;
+    Ok(format!("{}\n{}", matrix.text(), rendered(&catalog)?))
 }
 
 /// Creates the objects of the example.

@@ -42,8 +42,8 @@ pub struct World {
 struct OfComponent {
     /// The names of its pins, by environment.
     pins: BTreeMap<Arc<str>, Arc<str>>,
-    /// Its releases, newest first.
-    releases: BTreeSet<(Reverse<Timestamp>, Arc<str>)>,
+    /// Its releases, newest first; of two that were made in one second, the last by name.
+    releases: BTreeSet<Reverse<(Timestamp, Arc<str>)>>,
 }
 
 /// The kinds that are watched.
@@ -335,7 +335,7 @@ impl World {
             self.unlink_release(&key);
             if let Some(component) = &row.component {
                 let of_component = self.components.entry(within(&key, component)).or_default();
-                let place = (Reverse(row.created), key.name.clone());
+                let place = Reverse((row.created, key.name.clone()));
                 of_component.releases.insert(place);
             }
         }
@@ -355,7 +355,7 @@ impl World {
         let Some(component) = &old.component else {
             return;
         };
-        let place = (Reverse(old.created), key.name.clone());
+        let place = Reverse((old.created, key.name.clone()));
         let component = within(key, component);
         if let Some(of_component) = self.components.get_mut(&component) {
             of_component.releases.remove(&place);
@@ -420,7 +420,7 @@ impl World {
             .into_iter()
             .flat_map(|found| found.releases.iter());
         let namespace = component.namespace.clone();
-        names.filter_map(move |(_, name)| {
+        names.filter_map(move |Reverse((_, name))| {
             self.releases.get(&Key {
                 namespace: namespace.clone(),
                 name: name.clone(),

@@ -1,0 +1,224 @@
+//! `bowline status`: components against environments, and what runs in each.
+
+use std::time::Duration;
+
+use clap::Args;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::actions::not_live;
+use super::connect::{self, Environment, Options};
+use super::error::{Error, Exit};
+use super::output::{self, Format};
+use crate::engine::world::feed::Feed;
+use crate::engine::world::{Key, Pin, World};
+
+/// What `status` can be told.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// The component; all of them where it is left out
+    component: Option<String>,
+    /// The form of the result
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+}
+
+/// Returns the matrix of a namespace.
+pub async fn run(
+    arguments: &Arguments,
+    options: &Options,
+    environment: &Environment,
+    now: Timestamp,
+) -> Result<String, Error> {
+    let connection = connect::connect(options, environment).await?;
+    let mut feed = Feed::start(&connection.client, Some(&connection.namespace));
+    let patience = options.request_timeout.unwrap_or(Duration::from_secs(30));
+    if tokio::time::timeout(patience, feed.until(World::is_live))
+        .await
+        .is_err()
+    {
+        return Err(not_live(&feed.world()));
+    }
+    let world = feed.world();
+    let mut matrix = Matrix::of(&world, &connection.namespace, now)?;
+    if let Some(component) = &arguments.component {
+        matrix.rows.retain(|row| row.component == *component);
+        if matrix.rows.is_empty() {
+            let message = format!("there is no component {component} that is deployed or released");
+            return Err(Error::new(Exit::Failed, message));
+        }
+    }
+    Ok(match arguments.output {
+        Format::Json => output::json(&matrix.value()),
+        Format::Yaml => output::yaml(&matrix.value()),
+        Format::Name => matrix
+            .rows
+            .iter()
+            .map(|row| format!("component.openchoreo.dev/{}\n", row.component))
+            .collect(),
+        Format::Table | Format::Wide => matrix.text(),
+    })
+}
+
+/// Components against environments in the order of the pipeline.
+pub struct Matrix {
+    environments: Vec<String>,
+    rows: Vec<Row>,
+}
+
+struct Row {
+    component: String,
+    /// One per environment; None where it is not deployed.
+    cells: Vec<Option<Cell>>,
+}
+
+struct Cell {
+    release: String,
+    /// The version, or the name of the release where it has none.
+    version: String,
+    health: Health,
+    /// How many releases it is behind the environment before.
+    behind: Option<usize>,
+    held: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Health {
+    Ready,
+    Progressing,
+    Degraded,
+    Unknown,
+}
+
+impl Health {
+    fn of(pin: &Pin) -> Self {
+        match &pin.ready {
+            Some(ready) if &*ready.status == "True" => Self::Ready,
+            Some(ready) if &*ready.reason == "Progressing" => Self::Progressing,
+            Some(ready) if &*ready.status == "False" => Self::Degraded,
+            _ => Self::Unknown,
+        }
+    }
+
+    fn glyph(self) -> char {
+        match self {
+            Self::Ready => '●',
+            Self::Progressing => '◐',
+            Self::Degraded => '✖',
+            Self::Unknown => '?',
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ready => "Ready",
+            Self::Progressing => "Progressing",
+            Self::Degraded => "Degraded",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+impl Matrix {
+    /// Reads the matrix of a namespace off the read model.
+    pub fn of(world: &World, namespace: &str, now: Timestamp) -> Result<Self, Error> {
+        let order = world.pipeline(namespace).map(|pipeline| pipeline.order());
+        let order = order.transpose();
+        let order = order.map_err(|cycle| Error::new(Exit::Failed, cycle.to_string()))?;
+        let mut environments: Vec<String> =
+            order.into_iter().flatten().map(str::to_owned).collect();
+        for name in world.environment_names(namespace) {
+            if !environments.contains(&name) {
+                environments.push(name);
+            }
+        }
+        let components = world
+            .components()
+            .filter(|key| &*key.namespace == namespace);
+        let mut rows: Vec<Row> = components
+            .map(|component| Row {
+                component: component.name.to_string(),
+                cells: cells(world, component, &environments, now),
+            })
+            .collect();
+        rows.sort_by(|one, other| one.component.cmp(&other.component));
+        Ok(Self { environments, rows })
+    }
+
+    /// Draws the matrix.
+    pub fn text(&self) -> String {
+        let first = "COMPONENT".to_owned();
+        let header = self.environments.iter().map(|name| name.to_uppercase());
+        let mut table: Vec<Vec<String>> = vec![std::iter::once(first).chain(header).collect()];
+        for row in &self.rows {
+            let cells = row.cells.iter().map(|cell| match cell {
+                None => "·".to_owned(),
+                Some(cell) => cell.text(),
+            });
+            table.push(
+                std::iter::once(row.component.clone())
+                    .chain(cells)
+                    .collect(),
+            );
+        }
+        let legend = "● ready   ◐ progressing   ✖ degraded   ⚓ held   -n behind   · not deployed";
+        format!("{}\n{legend}\n", output::table(&table))
+    }
+
+    fn value(&self) -> Value {
+        let rows = self.rows.iter().map(|row| {
+            let cells = self.environments.iter().zip(&row.cells);
+            let cells = cells.filter_map(|(environment, cell)| {
+                let cell = cell.as_ref()?;
+                Some(json!({
+                    "environment": environment, "release": cell.release, "version": cell.version,
+                    "health": cell.health.word(), "behind": cell.behind, "held": cell.held,
+                }))
+            });
+            json!({"component": row.component, "environments": cells.collect::<Vec<_>>()})
+        });
+        json!({"environments": self.environments, "components": rows.collect::<Vec<_>>()})
+    }
+}
+
+fn cells(
+    world: &World,
+    component: &Key,
+    environments: &[String],
+    now: Timestamp,
+) -> Vec<Option<Cell>> {
+    let pipeline = world.pipeline(&component.namespace);
+    let cell = |environment: &String| {
+        let pin = world.pin_of(component, environment)?;
+        let release = pin.effective_release(now);
+        let row = world.release(&Key::new(&component.namespace, release));
+        let version = row
+            .and_then(|row| row.version.as_deref())
+            .unwrap_or(release);
+        let before = environments
+            .iter()
+            .find(|from| pipeline.is_some_and(|pipeline| pipeline.is_path(from, environment)));
+        let ahead = before.and_then(|from| world.pin_of(component, from));
+        Some(Cell {
+            release: release.to_owned(),
+            version: version.to_owned(),
+            health: Health::of(pin),
+            behind: ahead.and_then(|ahead| world.behind(pin, ahead, now)),
+            held: pin.active_holds(now).next().is_some(),
+        })
+    };
+    environments.iter().map(cell).collect()
+}
+
+impl Cell {
+    fn text(&self) -> String {
+        let mut text = format!("{} {}", self.health.glyph(), self.version);
+        if let Some(behind @ 1..) = self.behind {
+            text += &format!(" -{behind}");
+        }
+        if self.held {
+            text += " ⚓";
+        }
+        text
+    }
+}
