@@ -3,7 +3,7 @@
 use std::io::{BufRead, IsTerminal, Write};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use jiff::Timestamp;
 
 use super::connect::{self, Connection, Environment, Options};
@@ -24,6 +24,33 @@ use crate::engine::world::feed::Feed;
 use crate::engine::world::{Freshness, Key, Source, World};
 use crate::render::Library;
 use crate::resolve::git::Git;
+
+/// The verbs that move and hold pins.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Run a release in an environment that nothing promotes to
+    Deploy(DeployArguments),
+    /// Run what one environment runs in the next one too
+    Promote(PromoteArguments),
+    /// Go back to a release that was good, and hold the pin there
+    Rollback(RollbackArguments),
+    /// Hold a pin, so that nothing moves it
+    Pin(PinArguments),
+    /// Lift a hold
+    Unpin(UnpinArguments),
+}
+
+impl Verb {
+    fn changes(&self) -> &Changes {
+        match self {
+            Self::Deploy(arguments) => &arguments.changes,
+            Self::Promote(arguments) => &arguments.changes,
+            Self::Rollback(arguments) => &arguments.changes,
+            Self::Pin(arguments) => &arguments.changes,
+            Self::Unpin(arguments) => &arguments.changes,
+        }
+    }
+}
 
 /// The flags of every verb that changes something.
 #[derive(Args, Debug)]
@@ -168,14 +195,7 @@ impl<'a> Session<'a> {
         now: Timestamp,
     ) -> Result<Session<'a>, Error> {
         let connection = connect::connect(options, environment).await?;
-        let mut feed = Feed::start(&connection.client, Some(&connection.namespace));
-        let patience = options.request_timeout.unwrap_or(Duration::from_secs(30));
-        if tokio::time::timeout(patience, feed.until(World::is_live))
-            .await
-            .is_err()
-        {
-            return Err(not_live(&feed.world()));
-        }
+        let feed = live(&connection, options).await?;
         let asked = Asked {
             operation: uuid::Uuid::new_v4().to_string(),
             now,
@@ -190,6 +210,63 @@ impl<'a> Session<'a> {
             changes,
             git: changes.git.git(environment)?,
         })
+    }
+
+    /// Makes the plan of one pin.
+    fn plan(
+        &self,
+        plan: impl FnOnce(&World, &Asked) -> Result<Plan, Refusal>,
+    ) -> Result<Plan, Vec<Refusal>> {
+        plan(&self.feed.world(), &self.asked).map_err(|refusal| vec![refusal])
+    }
+
+    /// Says what is deployed, for which a release may have to be made first.
+    async fn deployment(
+        &mut self,
+        arguments: &DeployArguments,
+        say: &mut dyn FnMut(String),
+    ) -> Result<Deploy, Error> {
+        let release = match &arguments.release {
+            Some(release) => release.clone(),
+            None => {
+                let dry_run = arguments.changes.dry_run;
+                let component = &arguments.component;
+                let made = release::of_current(&self.connection, component, dry_run, say).await?;
+                let key = Key::new(&self.asked.namespace, &made);
+                self.feed.until(|world| world.release(&key).is_some()).await;
+                made
+            }
+        };
+        Ok(Deploy {
+            component: arguments.component.clone(),
+            environment: arguments.environment.clone(),
+            release,
+            skip_path: arguments.skip_path,
+        })
+    }
+
+    /// Says what is promoted: what was named, or everything that is deployed there.
+    fn promotion(&self, arguments: &PromoteArguments) -> Promote {
+        let world = self.feed.world();
+        let mut components = arguments.components.clone();
+        if arguments.all {
+            let deployed = world.components().filter(|component| {
+                *component.namespace == *self.asked.namespace
+                    && world.pin_of(component, &arguments.from).is_some()
+            });
+            components = deployed
+                .map(|component| component.name.to_string())
+                .collect();
+        }
+        components.sort();
+        components.dedup();
+        Promote {
+            components,
+            from: arguments.from.clone(),
+            to: arguments.to.clone(),
+            unready: arguments.unready,
+            skip_path: arguments.skip_path,
+        }
     }
 
     /// Shows a plan, asks where that is due, and applies it.
@@ -288,8 +365,18 @@ impl<'a> Session<'a> {
     }
 }
 
+/// Follows the namespace of a connection, once everything of it is known.
+pub(super) async fn live(connection: &Connection, options: &Options) -> Result<Feed, Error> {
+    let mut feed = Feed::start(&connection.client, Some(&connection.namespace));
+    let patience = options.request_timeout.unwrap_or(Duration::from_secs(30));
+    match tokio::time::timeout(patience, feed.until(World::is_live)).await {
+        Ok(()) => Ok(feed),
+        Err(_) => Err(not_live(&feed.world())),
+    }
+}
+
 /// Says why the read model is not current.
-pub(super) fn not_live(world: &World) -> Error {
+fn not_live(world: &World) -> Error {
     let why = Source::ALL
         .iter()
         .find_map(|source| match world.freshness(*source) {
@@ -365,141 +452,56 @@ fn line(item: &Item) -> String {
     format!("{} in {}: {what}{holds}", item.component, item.environment)
 }
 
-/// Runs `deploy`.
-pub async fn run_deploy(
-    arguments: &DeployArguments,
+/// Runs a verb and returns what it prints.
+pub async fn run(
+    verb: &Verb,
     options: &Options,
     environment: &Environment,
     now: Timestamp,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
-    let mut session = Session::open(options, environment, &arguments.changes, now).await?;
-    let release = match &arguments.release {
-        Some(release) => release.clone(),
-        None => {
-            let dry_run = arguments.changes.dry_run;
-            release::of_current(&session.connection, &arguments.component, dry_run, say).await?
+    let mut session = Session::open(options, environment, verb.changes(), now).await?;
+    let planned = match verb {
+        Verb::Deploy(arguments) => {
+            let command = session.deployment(arguments, say).await?;
+            session.plan(|world, asked| deploy::plan(world, &command, asked))
         }
-    };
-    let key = Key::new(&session.asked.namespace, &release);
-    if arguments.release.is_none() && !arguments.changes.dry_run {
-        session
-            .feed
-            .until(|world| world.release(&key).is_some())
-            .await;
-    }
-    let command = Deploy {
-        component: arguments.component.clone(),
-        environment: arguments.environment.clone(),
-        release,
-        skip_path: arguments.skip_path,
-    };
-    let planned = deploy::plan(&session.feed.world(), &command, &session.asked);
-    session
-        .carry_out(planned.map_err(|refusal| vec![refusal]), say)
-        .await
-}
-
-/// Runs `promote`.
-pub async fn run_promote(
-    arguments: &PromoteArguments,
-    options: &Options,
-    environment: &Environment,
-    now: Timestamp,
-    say: &mut dyn FnMut(String),
-) -> Result<Outcome, Error> {
-    let session = Session::open(options, environment, &arguments.changes, now).await?;
-    let planned = {
-        let world = session.feed.world();
-        let mut components = arguments.components.clone();
-        if arguments.all {
-            let deployed = world.components().filter(|component| {
-                *component.namespace == *session.asked.namespace
-                    && world.pin_of(component, &arguments.from).is_some()
-            });
-            components = deployed
-                .map(|component| component.name.to_string())
-                .collect();
+        Verb::Promote(arguments) => {
+            let command = session.promotion(arguments);
+            promote::plan(&session.feed.world(), &command, &session.asked)
         }
-        components.sort();
-        components.dedup();
-        let command = Promote {
-            components,
-            from: arguments.from.clone(),
-            to: arguments.to.clone(),
-            unready: arguments.unready,
-            skip_path: arguments.skip_path,
-        };
-        promote::plan(&world, &command, &session.asked)
+        Verb::Rollback(arguments) => {
+            let command = Rollback {
+                component: arguments.component.clone(),
+                environment: arguments.environment.clone(),
+                to: match (&arguments.to, arguments.to_revision) {
+                    (Some(release), _) => Target::Release(release.clone()),
+                    (None, Some(revision)) => Target::Revision(revision),
+                    (None, None) => Target::LastGood,
+                },
+                hold: !arguments.no_hold,
+                // Outcomes are of the generation that the controller saw, which the plan compares.
+                controller_runs: true,
+            };
+            session.plan(|world, asked| rollback::plan(world, &command, asked))
+        }
+        Verb::Pin(arguments) => {
+            let command = PinHold {
+                component: arguments.component.clone(),
+                environment: arguments.environment.clone(),
+                until: arguments.until,
+                release: arguments.release.clone(),
+            };
+            session.plan(|world, asked| pin::plan_pin(world, &command, asked))
+        }
+        Verb::Unpin(arguments) => {
+            let command = Unpin {
+                component: arguments.component.clone(),
+                environment: arguments.environment.clone(),
+                hold: arguments.hold.clone(),
+            };
+            session.plan(|world, asked| pin::plan_unpin(world, &command, asked))
+        }
     };
     session.carry_out(planned, say).await
-}
-
-/// Runs `rollback`.
-pub async fn run_rollback(
-    arguments: &RollbackArguments,
-    options: &Options,
-    environment: &Environment,
-    now: Timestamp,
-    say: &mut dyn FnMut(String),
-) -> Result<Outcome, Error> {
-    let session = Session::open(options, environment, &arguments.changes, now).await?;
-    let to = match (&arguments.to, arguments.to_revision) {
-        (Some(release), _) => Target::Release(release.clone()),
-        (None, Some(revision)) => Target::Revision(revision),
-        (None, None) => Target::LastGood,
-    };
-    let command = Rollback {
-        component: arguments.component.clone(),
-        environment: arguments.environment.clone(),
-        to,
-        hold: !arguments.no_hold,
-        // Outcomes are of the generation that the controller saw, which the plan compares.
-        controller_runs: true,
-    };
-    let planned = rollback::plan(&session.feed.world(), &command, &session.asked);
-    session
-        .carry_out(planned.map_err(|refusal| vec![refusal]), say)
-        .await
-}
-
-/// Runs `pin`.
-pub async fn run_pin(
-    arguments: &PinArguments,
-    options: &Options,
-    environment: &Environment,
-    now: Timestamp,
-    say: &mut dyn FnMut(String),
-) -> Result<Outcome, Error> {
-    let session = Session::open(options, environment, &arguments.changes, now).await?;
-    let command = PinHold {
-        component: arguments.component.clone(),
-        environment: arguments.environment.clone(),
-        until: arguments.until,
-        release: arguments.release.clone(),
-    };
-    let planned = pin::plan_pin(&session.feed.world(), &command, &session.asked);
-    session
-        .carry_out(planned.map_err(|refusal| vec![refusal]), say)
-        .await
-}
-
-/// Runs `unpin`.
-pub async fn run_unpin(
-    arguments: &UnpinArguments,
-    options: &Options,
-    environment: &Environment,
-    now: Timestamp,
-    say: &mut dyn FnMut(String),
-) -> Result<Outcome, Error> {
-    let session = Session::open(options, environment, &arguments.changes, now).await?;
-    let command = Unpin {
-        component: arguments.component.clone(),
-        environment: arguments.environment.clone(),
-        hold: arguments.hold.clone(),
-    };
-    let planned = pin::plan_unpin(&session.feed.world(), &command, &session.asked);
-    session
-        .carry_out(planned.map_err(|refusal| vec![refusal]), say)
-        .await
 }

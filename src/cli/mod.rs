@@ -96,16 +96,8 @@ impl From<Global> for Options {
 enum Verb {
     /// Fill a store of its own with a small world and print its matrix
     Demo,
-    /// Run a release in an environment that nothing promotes to
-    Deploy(actions::DeployArguments),
-    /// Run what one environment runs in the next one too
-    Promote(actions::PromoteArguments),
-    /// Go back to a release that was good, and hold the pin there
-    Rollback(actions::RollbackArguments),
-    /// Hold a pin, so that nothing moves it
-    Pin(actions::PinArguments),
-    /// Lift a hold
-    Unpin(actions::UnpinArguments),
+    #[command(flatten)]
+    Act(actions::Verb),
     /// Show what runs where: components against environments
     Status(status::Arguments),
     /// Show what ran in an environment, and who put it there
@@ -227,21 +219,7 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
         Verb::History(arguments) => {
             Outcome::done(history::run(&arguments, options, environment, now).await?)
         }
-        Verb::Deploy(arguments) => {
-            actions::run_deploy(&arguments, options, environment, now, &mut say).await?
-        }
-        Verb::Promote(arguments) => {
-            actions::run_promote(&arguments, options, environment, now, &mut say).await?
-        }
-        Verb::Rollback(arguments) => {
-            actions::run_rollback(&arguments, options, environment, now, &mut say).await?
-        }
-        Verb::Pin(arguments) => {
-            actions::run_pin(&arguments, options, environment, now, &mut say).await?
-        }
-        Verb::Unpin(arguments) => {
-            actions::run_unpin(&arguments, options, environment, now, &mut say).await?
-        }
+        Verb::Act(verb) => actions::run(&verb, options, environment, now, &mut say).await?,
         Verb::Release(verb) => release::run(&verb, options, environment, now, &mut say).await?,
         Verb::Audit(verb) => audit::run(&verb, options, environment, now, &mut say).await?,
         Verb::Get(arguments) => {

@@ -1,16 +1,13 @@
 //! `bowline status`: components against environments, and what runs in each.
 
-use std::time::Duration;
-
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::actions::not_live;
+use super::actions::live;
 use super::connect::{self, Environment, Options};
 use super::error::{Error, Exit};
 use super::output::{self, Format};
-use crate::engine::world::feed::Feed;
 use crate::engine::world::{Key, Pin, World};
 
 /// What `status` can be told.
@@ -31,14 +28,7 @@ pub async fn run(
     now: Timestamp,
 ) -> Result<String, Error> {
     let connection = connect::connect(options, environment).await?;
-    let mut feed = Feed::start(&connection.client, Some(&connection.namespace));
-    let patience = options.request_timeout.unwrap_or(Duration::from_secs(30));
-    if tokio::time::timeout(patience, feed.until(World::is_live))
-        .await
-        .is_err()
-    {
-        return Err(not_live(&feed.world()));
-    }
+    let feed = live(&connection, options).await?;
     let world = feed.world();
     let mut matrix = Matrix::of(&world, &connection.namespace, now)?;
     if let Some(component) = &arguments.component {
