@@ -115,6 +115,9 @@ fn shorten(grapheme: &str) -> &str {
 }
 
 fn scrub(text: &str, one_line: bool) -> Cow<'_, str> {
+    if is_plain(text) {
+        return Cow::Borrowed(text);
+    }
     let is_fine = |c: char| !(is_unsafe(c) || one_line && is_layout(c));
     let Some(first) = text.find(|c| !is_fine(c)) else {
         return Cow::Borrowed(text);
@@ -136,6 +139,15 @@ fn scrub(text: &str, one_line: bool) -> Cow<'_, str> {
         }
     }
     Cow::Owned(out)
+}
+
+/// Tells whether a text has nothing but what a typewriter has on one line: most have, and whole chunks
+/// are seen at a glance.
+fn is_plain(text: &str) -> bool {
+    let is_fine = |byte: &u8| matches!(byte, b' '..=b'~');
+    text.as_bytes()
+        .chunks(32)
+        .all(|chunk| chunk.iter().fold(true, |fine, byte| fine & is_fine(byte)))
 }
 
 fn is_layout(c: char) -> bool {

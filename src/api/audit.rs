@@ -91,6 +91,10 @@ pub struct AuditEntrySpec {
     /// The Release that counts after, or that was marked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<ReleaseIdentity>,
+    /// What the pin's releaseRef names after the action, where a hold makes another Release count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub release_ref: Option<String>,
     /// The holds of the pin after the action.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
@@ -159,8 +163,10 @@ pub enum Action {
     MarkBad,
     /// A release was marked good.
     MarkGood,
-    /// A release was collected as garbage.
+    /// A release is collected as garbage; written before it is deleted, so that no deletion goes unseen.
     Collect,
+    /// A release that was to be collected stays, or was put back.
+    Restore,
     /// Revisions went by that nobody saw.
     Gap,
     /// Retention removed the entries before.

@@ -11,8 +11,15 @@ pub const RENDERED: &str = "Rendered";
 pub const APPLIED: &str = "Applied";
 /// Everything is as it should be.
 pub const READY: &str = "Ready";
+/// What a component is made of was deployed to the first environment by itself.
+pub const DEPLOYED: &str = "Deployed";
 /// The resources are being removed from the data plane.
 pub const FINALIZING: &str = "Finalizing";
+
+/// Nothing is left in the data plane that is no longer wanted there.
+pub const PRUNED: &str = "Pruned";
+/// The health is the simulator's: nothing runs.
+pub const SIMULATED: &str = "Simulated";
 
 /// Reason of Ready: everything went well.
 pub const RECONCILE_SUCCESS: &str = "ReconcileSuccess";
@@ -22,6 +29,42 @@ pub const RELEASE_MISSING: &str = "ReleaseMissing";
 pub const RELEASE_OF_ANOTHER_COMPONENT: &str = "ReleaseOfAnotherComponent";
 /// Reason: a git reference could not be fetched.
 pub const GIT_FETCH_FAILED: &str = "GitFetchFailed";
+/// Reason: resources are on their way.
+pub const PROGRESSING: &str = "Progressing";
+/// Reason: a resource fails.
+pub const DEGRADED: &str = "Degraded";
+/// Reason: nothing is known of the health of a resource.
+pub const HEALTH_UNKNOWN: &str = "HealthUnknown";
+/// Reason: what was rendered could not be applied.
+pub const APPLY_FAILED: &str = "ApplyFailed";
+/// Reason: the Environment that is named is not there.
+pub const ENVIRONMENT_MISSING: &str = "EnvironmentMissing";
+/// Reason: the DataPlane of an Environment is not there.
+pub const DATA_PLANE_MISSING: &str = "DataPlaneMissing";
+/// Reason: there is no way to the data plane as its DataPlane describes it.
+pub const DATA_PLANE_UNUSABLE: &str = "DataPlaneUnusable";
+/// Reason: the data plane does not answer.
+pub const DATA_PLANE_UNREACHABLE: &str = "DataPlaneUnreachable";
+/// Reason of Pruned: what the data plane holds is not known for every kind, so nothing is deleted.
+pub const LIVE_STATE_UNKNOWN: &str = "LiveStateUnknown";
+/// Reason of Pruned: something could not be deleted.
+pub const DELETE_FAILED: &str = "DeleteFailed";
+/// Reason: resources that are no longer wanted are being deleted.
+pub const REMOVING: &str = "Removing";
+/// Reason of Simulated: the data plane is a store in bowline itself.
+pub const EMBEDDED_DATA_PLANE: &str = "EmbeddedDataPlane";
+/// Reason: a reference of the release could not be read.
+pub const RESOLVE_FAILED: &str = "ResolveFailed";
+/// Reason: two EnvSettings are for the same place.
+pub const SETTINGS_AMBIGUOUS: &str = "SettingsAmbiguous";
+/// Reason: the templates could not be rendered with what they were given.
+pub const RENDER_FAILED: &str = "RenderFailed";
+/// Reason: something that is needed could not be read.
+pub const READ_FAILED: &str = "ReadFailed";
+/// Reason: the data plane has not said anything of what was applied last.
+pub const NOT_OBSERVED: &str = "NotObserved";
+/// Reason: an earlier step did not succeed.
+pub const NOT_ATTEMPTED: &str = "NotAttempted";
 
 /// Whether a condition holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

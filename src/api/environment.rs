@@ -1,6 +1,7 @@
 //! Where components run: Environment, DataPlane, and the DeploymentPipeline that orders environments.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -110,6 +111,27 @@ pub enum Reach<'a> {
     Context(&'a str),
     /// In this process.
     Embedded,
+}
+
+impl<'a> Reach<'a> {
+    /// Reads what [`Reach`] writes.
+    pub fn parse(text: &'a str) -> Option<Self> {
+        match text {
+            "inCluster" => Some(Self::InCluster),
+            "embedded" => Some(Self::Embedded),
+            text => text.strip_prefix("context/").map(Self::Context),
+        }
+    }
+}
+
+impl fmt::Display for Reach<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InCluster => f.write_str("inCluster"),
+            Self::Context(name) => write!(f, "context/{name}"),
+            Self::Embedded => f.write_str("embedded"),
+        }
+    }
 }
 
 impl DataPlaneSpec {

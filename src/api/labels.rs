@@ -38,6 +38,9 @@ pub const VERSION_TEXT: &str = "bowline.dev/version";
 pub const MARK: &str = "bowline.dev/mark";
 /// Annotation: when and by which operation a Release was claimed ([`crate::api::release::Claim`]).
 pub const CLAIMED_AT: &str = "bowline.dev/claimed-at";
+/// Annotation: the operation that is about to delete a Release, so that who comes after it records the
+/// deletion as the same.
+pub const COLLECTING: &str = "bowline.dev/collecting";
 /// Annotation: how embedded content is compressed.
 pub const COMPRESSION: &str = "openchoreo.dev/compression";
 /// The only value of [`COMPRESSION`].
@@ -72,6 +75,22 @@ pub const NAMESPACE_ENVIRONMENT: &str = "core.choreo.dev/environment";
 /// Label on created namespaces: the project that they are for.
 pub const NAMESPACE_PROJECT: &str = "core.choreo.dev/project";
 
+/// Annotation on a RenderedRelease: the data planes that may hold resources of it, by how they are
+/// reached, as a list. It is written before the first resource and outlives Environment and DataPlane.
+pub const DATA_PLANES: &str = "bowline.dev/data-planes";
+/// Annotation on an object of a data plane that somebody else made: with the value `true` it may be taken
+/// over by the RenderedRelease that names it.
+pub const ADOPT: &str = "bowline.dev/adopt";
+/// The only value of [`ADOPT`] that means anything.
+pub const ADOPT_TRUE: &str = "true";
+/// Annotation on a DataPlane that is embedded: images that crash there, separated by commas; one that ends
+/// in `*` stands for all that begin so.
+pub const FAULTY_IMAGES: &str = "bowline.dev/faulty-images";
+/// Annotation on an object of an embedded data plane: its status is the simulator's, nothing runs.
+pub const SIMULATED: &str = "bowline.dev/simulated";
+/// The only value of [`SIMULATED`] that means anything.
+pub const SIMULATED_TRUE: &str = "true";
+
 /// The finalizer of a RenderedRelease: its resources leave the data plane first.
 pub const DATAPLANE_CLEANUP: &str = "core.choreo.dev/dataplane-cleanup";
 
@@ -81,6 +100,13 @@ pub const MANAGER_ENGINE: &str = "bowline";
 pub const MANAGER_CONTROLLER: &str = "bowline-controller";
 /// The field manager of what the RenderedRelease controller applies to a data plane.
 pub const MANAGER_DATAPLANE: &str = "bowline-dataplane";
+/// The field manager of the simulator of an embedded data plane.
+pub const MANAGER_SIMULATOR: &str = "bowline-simulator";
 
 /// The verb that RBAC grants on `environments.openchoreo.dev` to those who may move pins there.
 pub const PROMOTE_VERB: &str = "promote";
+
+/// The namespace that the controller runs in.
+pub const SYSTEM_NAMESPACE: &str = "bowline-system";
+/// The Lease that the controller renews while it runs.
+pub const CONTROLLER_LEASE: &str = "bowline-controller";

@@ -109,6 +109,20 @@ impl Hold {
     pub fn is_active(&self, now: Timestamp) -> bool {
         self.until.as_ref().is_none_or(|until| now < until.0)
     }
+
+    /// Tells whether the hold stops anything at `now`, on a pin that a GitOps tool owns or does not.
+    ///
+    /// Where one does, a hold that fixes a release has no end: what it keeps away would be back within
+    /// seconds, at a moment when nobody looks.
+    pub fn counts(&self, now: Timestamp, owned: bool) -> bool {
+        (owned && self.release.is_some()) || self.is_active(now)
+    }
+}
+
+/// Returns the release that the newest of some holds fixes.
+pub fn fixed<'h>(holds: impl Iterator<Item = &'h Hold>) -> Option<&'h str> {
+    let fixing = holds.filter_map(|hold| Some((hold.since.0, &hold.id, hold.release.as_deref()?)));
+    fixing.max().map(|(_, _, release)| release)
 }
 
 /// What the controller knows of a pin.
@@ -182,10 +196,13 @@ impl ReleasePinSpec {
     /// Returns the name of the Release that counts at `now`: that of the newest active hold that fixes
     /// one, else releaseRef.
     pub fn effective_release(&self, now: Timestamp) -> &str {
-        self.active_holds(now)
-            .filter_map(|hold| Some((hold.since.0, &hold.id, hold.release.as_deref()?)))
-            .max()
-            .map_or(self.release_ref.name.as_str(), |(_, _, release)| release)
+        self.release_that_counts(now, false)
+    }
+
+    /// Returns the name of the Release that counts at `now`, on a pin that a GitOps tool owns or does not.
+    pub fn release_that_counts(&self, now: Timestamp, owned: bool) -> &str {
+        let holds = self.holds.iter().filter(|hold| hold.counts(now, owned));
+        fixed(holds).unwrap_or(&self.release_ref.name)
     }
 
     /// Returns every Release that the pin names, in releaseRef or in a hold, whether active or not.
@@ -313,6 +330,27 @@ mod tests {
                 ..Default::default()
             };
             assert_eq!(spec.effective_release(at(100)), expected, "{spec:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_hold_fixes_over_git_has_no_end() {
+        let spec = |release| ReleasePinSpec {
+            release_ref: NameRef::new("wanted"),
+            holds: vec![hold("a", 1, Some(2), release)],
+            ..Default::default()
+        };
+        for (release, owned, expected) in [
+            (Some("good"), false, "wanted"),
+            (Some("good"), true, "good"),
+            (None, true, "wanted"),
+        ] {
+            let spec = spec(release);
+            assert_eq!(spec.release_that_counts(at(100), owned), expected);
+            assert_eq!(
+                spec.holds[0].counts(at(100), owned),
+                owned && release.is_some()
+            );
         }
     }
 

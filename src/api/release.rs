@@ -5,6 +5,8 @@
 use std::str::FromStr;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::ObjectMeta;
 use kube::{CustomResource, ResourceExt};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -258,6 +260,9 @@ pub struct Mark {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// The operation that said so; the same after a retry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
 }
 
 /// Whether a Release may be promoted and rolled back to.
@@ -278,6 +283,32 @@ pub struct Claim {
     pub at: Time,
     /// The operation that placed it.
     pub operation: String,
+}
+
+impl Claim {
+    /// Returns the value of the annotation.
+    pub fn to_annotation(&self) -> String {
+        serde_json::to_string(self).expect("BUG: a claim is JSON")
+    }
+}
+
+/// Returns when a release was claimed last: as who claimed it says or as the server saw it, whichever is
+/// later, for clocks disagree. A claim that cannot be read is as old as the server says.
+pub fn claimed_at(metadata: &ObjectMeta) -> Option<Timestamp> {
+    let annotation = metadata.annotations.as_ref()?.get(labels::CLAIMED_AT)?;
+    let said: Option<Claim> = serde_json::from_str(annotation).ok();
+    let field = format!("f:{}", labels::CLAIMED_AT);
+    let managers = metadata.managed_fields.iter().flatten();
+    let seen = managers.filter_map(|manager| {
+        let fields = &manager.fields_v1.as_ref()?.0;
+        fields
+            .get("f:metadata")?
+            .get("f:annotations")?
+            .get(&field)?;
+        Some(manager.time.as_ref()?.0)
+    });
+    let said = said.map(|claim| claim.at.0);
+    Some(seen.chain(said).max().unwrap_or_default())
 }
 
 impl Release {
@@ -392,6 +423,35 @@ mod tests {
             error.contains("bowline.dev/claimed-at") && error.contains("checkout-1"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_claim_is_as_new_as_anybody_says() {
+        let claim = |at: &str| format!(r#"{{"at":"{at}","operation":"op"}}"#);
+        let fields = json!({"f:metadata": {"f:annotations": {"f:bowline.dev/claimed-at": {}}}});
+        let noon = "2026-01-06T12:00:00Z";
+        for (annotation, seen, expected) in [
+            (None, None, None),
+            (Some(claim(noon)), None, Some(noon)),
+            (Some(claim(noon)), Some("2026-01-06T11:00:00Z"), Some(noon)),
+            (Some(claim("2026-01-06T11:00:00Z")), Some(noon), Some(noon)),
+            (Some("nonsense".to_owned()), Some(noon), Some(noon)),
+            (
+                Some("nonsense".to_owned()),
+                None,
+                Some("1970-01-01T00:00:00Z"),
+            ),
+        ] {
+            let managed =
+                seen.map(|time| json!([{"manager": "m", "time": time, "fieldsV1": fields}]));
+            let metadata = json!({
+                "annotations": annotation.map(|value| json!({labels::CLAIMED_AT: value})),
+                "managedFields": managed,
+            });
+            let read: ObjectMeta = serde_json::from_value(metadata.clone()).unwrap();
+            let expected = expected.map(|at: &str| at.parse::<Timestamp>().unwrap());
+            assert_eq!(claimed_at(&read), expected, "{metadata}");
+        }
     }
 
     #[test]

@@ -7,7 +7,9 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::annotation::{self, UnreadableAnnotation};
 use super::interval::Interval;
+use super::labels;
 use super::schema::{self, Object};
 
 /// The resources of one component that a data plane is to have.
@@ -159,6 +161,10 @@ pub struct ResourceStatus {
     /// Why it is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// A hash of what was applied and of the fields that were ours thereafter: while both are as they
+    /// were, nothing is applied again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<String>,
 }
 
 /// How a resource is.
@@ -189,6 +195,14 @@ pub enum Health {
     Unknown,
     /// It fails.
     Degraded,
+}
+
+impl RenderedRelease {
+    /// Returns the data planes that may hold resources of it, by how they are reached.
+    pub fn data_planes(&self) -> Result<Vec<String>, UnreadableAnnotation> {
+        let read = annotation::read(self, labels::DATA_PLANES, "RenderedRelease");
+        Ok(read?.unwrap_or_default())
+    }
 }
 
 impl RenderedReleaseStatus {

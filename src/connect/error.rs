@@ -7,6 +7,7 @@ use kube::client::AuthError;
 use kube::config::{InClusterError, KubeconfigError};
 
 use super::DeadlineExceeded;
+use super::config::NoConfig;
 use crate::embedded::OpenError;
 
 /// Why there is no client.
@@ -20,9 +21,15 @@ pub enum Error {
         /// The names that there are.
         known: Vec<String>,
     },
+    /// The user's configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] NoConfig),
     /// There are contexts and none is current.
     #[error("the kubeconfig has no current context")]
     NoCurrentContext,
+    /// A data plane is to be the embedded store, and there is none.
+    #[error("the control plane is a cluster, which has no embedded data plane")]
+    NoEmbeddedPlane,
     /// A kubeconfig cannot be read.
     #[error("kubeconfig {}: {source}", file.display())]
     Kubeconfig {
@@ -113,6 +120,8 @@ impl Error {
         match self {
             Error::NoSuchContext { .. }
             | Error::NoCurrentContext
+            | Error::NoEmbeddedPlane
+            | Error::Config(_)
             | Error::Kubeconfig { .. }
             | Error::Context { .. }
             | Error::NoDataDirectory => Failure::Usage,
@@ -134,6 +143,9 @@ impl Error {
             Error::NoSuchContext { known, .. } => Some(format!("there are: {}", known.join(", "))),
             Error::NoCurrentContext => {
                 Some("name one with --context NAME, or use --embedded".to_owned())
+            }
+            Error::NoEmbeddedPlane => {
+                Some("give the DataPlane inCluster: {} or context: {name: NAME}".to_owned())
             }
             Error::PluginWantsTerminal { command, .. } => Some(format!(
                 "set interactiveMode: IfAvailable for it and log in with {command} beforehand"

@@ -5,8 +5,10 @@
 //! the backend. Nothing here reads the process's environment: it comes in as
 //! [`Environment`].
 
+mod config;
 mod deadline;
 mod error;
+mod planes;
 pub mod plugin;
 mod readonly;
 mod retry;
@@ -27,9 +29,11 @@ use tower::retry::Retry;
 use tower::{BoxError, Service, ServiceExt};
 
 use crate::embedded::Embedded;
+use config::Config;
 
 pub use deadline::{DeadlineExceeded, Deadlines};
 pub use error::{Error, Failure, explain, failure};
+pub use planes::DataPlanes;
 pub use readonly::only_reads;
 
 /// Which file an embedded store is in.
@@ -69,6 +73,10 @@ pub struct Environment {
     pub home: Option<PathBuf>,
     /// The directory for bowline's own data.
     pub data_dir: Option<PathBuf>,
+    /// The directory for the user's configuration.
+    pub config_dir: Option<PathBuf>,
+    /// The directory that the program runs in.
+    pub working_dir: Option<PathBuf>,
     /// The directory for what can be made again, such as fetched git objects.
     pub cache_dir: Option<PathBuf>,
     /// All variables, for the programs that git needs.
@@ -121,6 +129,8 @@ pub struct Connection {
     pub namespace: String,
     /// Whether, and why, only reads pass.
     pub readonly: Option<String>,
+    /// The component that is meant where none is named.
+    pub component: Option<String>,
 }
 
 /// Chooses the target: what the flags name, else the current context, else the
@@ -221,7 +231,18 @@ fn read_kubeconfig(options: &Options, environment: &Environment) -> Result<Kubec
 pub async fn connect(options: &Options, environment: &Environment) -> Result<Connection, Error> {
     let target = choose(options, environment)?;
     let deadlines = deadlines(options);
+    let config = Config::read(environment.config_dir.as_deref())?;
+    let context = match &target {
+        Target::Context { name, .. } => Some(name.as_str()),
+        Target::Pod | Target::Embedded { .. } => None,
+    };
+    let configured = context.filter(|name| config.is_readonly(name));
+    let configured = configured.map(|name| format!("the configuration of context {name} says so"));
     let readonly = options.readonly.then(|| "--readonly was given".to_owned());
+    let readonly = readonly.or(configured);
+    let component = config
+        .component(environment.working_dir.as_deref(), context)
+        .map(str::to_owned);
     let (client, namespace) = match &target {
         Target::Embedded { file } => {
             let store = open_store(file, options, environment).await?;
@@ -265,6 +286,7 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
         target,
         namespace,
         readonly,
+        component,
     })
 }
 

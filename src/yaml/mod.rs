@@ -24,7 +24,7 @@ mod tests;
 use serde_json::Value;
 
 pub use read::{documents, documents_with};
-pub use write::write;
+pub use write::{Block, Spot, block_head, block_line, key_lines, leaf, leaf_lines, open, write};
 
 /// One document of a YAML stream.
 #[derive(Debug, Clone, PartialEq)]

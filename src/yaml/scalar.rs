@@ -17,27 +17,39 @@ const DECIMAL: &str = "the number in plain decimal digits";
 
 /// Reads a plain scalar.
 pub(super) fn plain(text: &str) -> Plain {
-    match text {
-        "" | "~" | "null" | "Null" | "NULL" => return Plain::Means(Value::Null),
-        "true" | "True" | "TRUE" => return Plain::Means(Value::Bool(true)),
-        "false" | "False" | "FALSE" => return Plain::Means(Value::Bool(false)),
+    other(text).unwrap_or_else(|| Plain::Means(Value::String(text.to_owned())))
+}
+
+/// Tells whether a plain scalar is text to everybody.
+pub(super) fn is_text(text: &str) -> bool {
+    other(text).is_none()
+}
+
+/// Reads a plain scalar that is something other than text.
+fn other(text: &str) -> Option<Plain> {
+    let word = match text {
+        "" | "~" | "null" | "Null" | "NULL" => Some(Plain::Means(Value::Null)),
+        "true" | "True" | "TRUE" => Some(Plain::Means(Value::Bool(true))),
+        "false" | "False" | "FALSE" => Some(Plain::Means(Value::Bool(false))),
         "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => {
-            return Plain::Ambiguous("true", "a string", "true");
+            Some(Plain::Ambiguous("true", "a string", "true"))
         }
         "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => {
-            return Plain::Ambiguous("false", "a string", "false");
+            Some(Plain::Ambiguous("false", "a string", "false"))
         }
         ".nan" | ".NaN" | ".NAN" | ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF"
-        | "-.inf" | "-.Inf" | "-.INF" => {
-            return Plain::Unholdable("a number that is not finite", "quote it if text is meant");
-        }
-        _ => {}
-    }
+        | "-.inf" | "-.Inf" | "-.INF" => Some(Plain::Unholdable(
+            "a number that is not finite",
+            "quote it if text is meant",
+        )),
+        _ => None,
+    };
     // Only these begin a number in either version; everything else is text.
-    if !text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.')) {
-        return Plain::Means(Value::String(text.to_owned()));
+    let is_number = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.');
+    match text.starts_with(is_number) {
+        true => word.or_else(|| number(text)),
+        false => word,
     }
-    number(text).unwrap_or_else(|| Plain::Means(Value::String(text.to_owned())))
 }
 
 fn number(text: &str) -> Option<Plain> {

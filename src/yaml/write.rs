@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Number, Value};
 
-use super::scalar::{self, Plain};
+use super::scalar;
 
 /// YAML lets a key that stands on the line of its value have 1024 characters.
 const SIMPLE_KEY: usize = 1000;
@@ -16,98 +16,218 @@ const SIMPLE_KEY: usize = 1000;
 /// might take it for something else, text of several lines as a block.
 pub fn write(value: &Value) -> String {
     let mut out = String::new();
-    match value {
-        Value::Object(map) if !map.is_empty() => block(&mut out, value, 0),
-        Value::Array(list) if !list.is_empty() => block(&mut out, value, 0),
-        // At the top a block scalar would stand at column 0, where `---` would end it.
-        Value::String(text) => {
-            out.push_str(&inline_text(text));
-            out.push('\n');
-        }
-        scalar => {
-            out.push_str(&inline(scalar));
-            out.push('\n');
-        }
-    }
+    node(&mut out, value, Spot::default(), &mut 0);
     out
 }
 
-/// Writes a map or list that is not empty, each line indented, the cursor at a line's start.
-fn block(out: &mut String, value: &Value, indent: usize) {
-    match value {
-        Value::Object(map) => {
-            for (at, (key, item)) in map.iter().enumerate() {
-                // The first line of a map in a list continues behind its dash.
-                if at > 0 || out.is_empty() || out.ends_with('\n') {
-                    pad(out, indent);
-                }
-                let key = inline_text(key);
-                if key.chars().count() > SIMPLE_KEY {
-                    let _ = write!(out, "? {key}\n{:indent$}", "");
-                } else {
-                    out.push_str(&key);
-                }
-                out.push(':');
-                entry(out, item, indent, indent);
-            }
-        }
-        Value::Array(list) => {
-            for (at, item) in list.iter().enumerate() {
-                if at > 0 || out.is_empty() || out.ends_with('\n') {
-                    pad(out, indent);
-                }
-                out.push('-');
-                entry(out, item, indent + 2, indent + 2);
-            }
-        }
-        _ => {}
-    }
+/// Where an entry of a document stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spot<'k> {
+    /// How far in its key, or what follows its dash, begins.
+    pub indent: usize,
+    /// How many dashes stand before it on its first line: those of the lists whose first item it begins.
+    pub dashes: usize,
+    /// Its key; none for an item of a list and for the document itself.
+    pub key: Option<&'k str>,
 }
 
-/// Writes what follows a `key:` or a `-`.
-fn entry(out: &mut String, item: &Value, list_indent: usize, text_indent: usize) {
-    match item {
+/// Writes a map or list entry by entry, anything else as it is. `dashes` are those that no line has yet.
+fn node(out: &mut String, value: &Value, spot: Spot<'_>, dashes: &mut usize) {
+    let begin = |dashes: &mut usize| Spot {
+        dashes: std::mem::take(dashes),
+        ..spot
+    };
+    match value {
         Value::Object(map) if !map.is_empty() => {
-            if out.ends_with('-') {
-                out.push(' ');
-                block(out, item, list_indent);
-            } else {
-                out.push('\n');
-                block(out, item, list_indent + 2);
+            let inner = Spot::of_map(&spot);
+            if spot.key.is_some() {
+                open(out, begin(dashes));
+            }
+            for (key, item) in map {
+                let key = Some(key.as_str());
+                node(out, item, Spot { key, ..inner }, dashes);
             }
         }
         Value::Array(list) if !list.is_empty() => {
-            out.push(if out.ends_with('-') { ' ' } else { '\n' });
-            block(out, item, list_indent);
+            if spot.key.is_some() {
+                open(out, begin(dashes));
+            }
+            for item in list {
+                *dashes += 1;
+                node(out, item, Spot::of_list(&spot), dashes);
+            }
         }
-        Value::String(text) if fits_block(text) => {
-            let indent = if out.ends_with('-') {
-                text_indent
-            } else {
-                text_indent + 2
-            };
-            literal(out, text, indent);
-        }
-        scalar => {
-            out.push(' ');
-            out.push_str(&inline(scalar));
-            out.push('\n');
-        }
+        leaf => self::leaf(out, leaf, begin(dashes)),
     }
 }
 
-fn pad(out: &mut String, indent: usize) {
-    let _ = write!(out, "{:indent$}", "");
+impl Spot<'_> {
+    /// Returns where the entries of a map stand that stands here.
+    pub fn of_map(&self) -> Spot<'static> {
+        let deeper = if self.key.is_some() { 2 } else { 0 };
+        Spot {
+            indent: self.indent + deeper,
+            ..Spot::default()
+        }
+    }
+
+    /// Returns where the items of a list stand that stands here.
+    pub fn of_list(&self) -> Spot<'static> {
+        Spot {
+            indent: self.indent + 2,
+            ..Spot::default()
+        }
+    }
+
+    /// Tells whether text can stand here as a block; at the top it would stand at column 0, where
+    /// `---` would end it.
+    fn takes_blocks(&self) -> bool {
+        self.key.is_some() || self.dashes > 0
+    }
 }
 
-fn inline(value: &Value) -> String {
+/// Writes the line of a key whose map or list follows.
+pub fn open(out: &mut String, spot: Spot<'_>) {
+    begin(out, spot);
+    out.push('\n');
+}
+
+/// Writes the entry of a scalar, or of a map or list that is empty.
+pub fn leaf(out: &mut String, value: &Value, spot: Spot<'_>) {
+    if let Value::String(text) = value
+        && spot.takes_blocks()
+        && let Some(block) = Block::of(text)
+    {
+        block_head(out, block.chomping, spot);
+        for line in block.lines() {
+            block_line(out, line, Block::indent(spot));
+        }
+        return;
+    }
+    begin(out, spot);
+    if spot.key.is_some() {
+        out.push(' ');
+    }
+    inline(out, value);
+    out.push('\n');
+}
+
+/// Counts the lines that [`leaf`] writes.
+pub fn leaf_lines(value: &Value, spot: Spot<'_>) -> usize {
+    let block = match value {
+        Value::String(text) if spot.takes_blocks() => Block::of(text),
+        _ => None,
+    };
+    key_lines(spot) + block.map_or(0, |block| 1 + newlines(block.body))
+}
+
+/// Counts the lines that a key takes with what follows it on its line.
+pub fn key_lines(spot: Spot<'_>) -> usize {
+    1 + usize::from(spot.key.is_some_and(is_long))
+}
+
+/// Writes everything up to the value: the indentation, the dashes, the key and its colon.
+fn begin(out: &mut String, spot: Spot<'_>) {
+    pad(out, spot.indent.saturating_sub(2 * spot.dashes));
+    for _ in 0..spot.dashes {
+        out.push_str("- ");
+    }
+    if let Some(key) = spot.key {
+        if is_long(key) {
+            out.push_str("? ");
+            inline_text(out, key);
+            out.push('\n');
+            pad(out, spot.indent);
+        } else {
+            inline_text(out, key);
+        }
+        out.push(':');
+    }
+}
+
+/// Tells whether a key is too long to stand on the line of its value.
+fn is_long(key: &str) -> bool {
+    // Escapes make a character ten; most keys are far from it.
+    key.len() * 10 > SIMPLE_KEY && {
+        let mut written = String::new();
+        inline_text(&mut written, key);
+        written.chars().count() > SIMPLE_KEY
+    }
+}
+
+/// A text of several lines that comes back byte for byte from a literal block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Block<'t> {
+    body: &'t str,
+    chomping: &'static str,
+}
+
+impl<'t> Block<'t> {
+    /// Takes a text if it can be a block.
+    pub fn of(text: &'t str) -> Option<Self> {
+        if !fits_block(text) {
+            return None;
+        }
+        let (body, chomping) = match text.strip_suffix('\n') {
+            None => (text, "-"),
+            Some(body) if body.ends_with('\n') => (body, "+"),
+            Some(body) => (body, ""),
+        };
+        Some(Self { body, chomping })
+    }
+
+    /// Returns the lines of the text.
+    pub fn lines(&self) -> impl Iterator<Item = &'t str> + use<'t> {
+        self.body.split('\n')
+    }
+
+    /// Tells how the block says where it ends.
+    pub fn chomping(&self) -> &'static str {
+        self.chomping
+    }
+
+    /// Returns how far in the lines of the text stand.
+    pub fn indent(spot: Spot<'_>) -> usize {
+        spot.of_map().indent
+    }
+}
+
+/// Writes the line before the lines of a block.
+pub fn block_head(out: &mut String, chomping: &str, spot: Spot<'_>) {
+    begin(out, spot);
+    out.push_str(if spot.key.is_some() { " |" } else { "|" });
+    out.push_str(chomping);
+    out.push('\n');
+}
+
+/// Writes one line of a block.
+pub fn block_line(out: &mut String, line: &str, indent: usize) {
+    if !line.is_empty() {
+        pad(out, indent);
+        out.push_str(line);
+    }
+    out.push('\n');
+}
+
+fn pad(out: &mut String, indent: usize) {
+    const BLANKS: &str = "                                ";
+    let mut left = indent;
+    while left > 0 {
+        let some = left.min(BLANKS.len());
+        out.push_str(&BLANKS[..some]);
+        left -= some;
+    }
+}
+
+fn inline(out: &mut String, value: &Value) {
     match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(is) => is.to_string(),
-        Value::Number(number) => self::number(number),
-        Value::String(text) => inline_text(text),
-        Value::Array(_) => "[]".to_owned(),
-        Value::Object(_) => "{}".to_owned(),
+        Value::Null => out.push_str("null"),
+        Value::Bool(true) => out.push_str("true"),
+        Value::Bool(false) => out.push_str("false"),
+        Value::Number(number) => out.push_str(&self::number(number)),
+        Value::String(text) => inline_text(out, text),
+        Value::Array(_) => out.push_str("[]"),
+        Value::Object(_) => out.push_str("{}"),
     }
 }
 
@@ -126,11 +246,10 @@ fn number(number: &Number) -> String {
     format!("{mantissa}{point}e{sign}{exponent}")
 }
 
-fn inline_text(text: &str) -> String {
+fn inline_text(out: &mut String, text: &str) {
     if is_plain(text) {
-        return text.to_owned();
+        return out.push_str(text);
     }
-    let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
         match c {
@@ -152,51 +271,40 @@ fn inline_text(text: &str) -> String {
         }
     }
     out.push('"');
-    out
 }
 
 /// Tells whether a text can stand without quotes; on the safe side.
 fn is_plain(text: &str) -> bool {
-    let inner = |c: char| {
-        c.is_ascii_alphanumeric()
-            || matches!(
-                c,
-                '_' | '-'
-                    | '.'
-                    | '/'
-                    | '@'
-                    | '+'
-                    | '='
-                    | '('
-                    | ')'
-                    | '$'
-                    | ';'
-                    | '~'
-                    | '^'
-                    | '<'
-                    | '>'
-                    | '|'
-                    | '*'
-                    | '&'
-                    | '!'
-                    | '?'
-                    | '%'
-                    | ':'
-                    | ' '
-                    | ','
-            )
+    let bytes = text.as_bytes();
+    let starts = |c: u8| {
+        c.is_ascii_alphanumeric() || matches!(c, b'_' | b'/' | b'.' | b'$' | b'(' | b'^' | b'+')
     };
-    let starts =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '.' | '$' | '(' | '^' | '+');
-    text.starts_with(starts)
-        && text.chars().all(inner)
+    bytes.first().is_some_and(|first| starts(*first))
+        && bytes.iter().all(|byte| PLAIN[usize::from(*byte)])
         && !text.ends_with([' ', ':'])
-        && !text.contains(": ")
-        && !text.contains("...")
+        && !bytes.windows(2).any(|pair| pair == b": ")
+        && !bytes.windows(3).any(|three| three == b"...")
         // Dates are timestamps to some readers of YAML 1.1.
         && !looks_like_date(text)
-        && matches!(scalar::plain(text), Plain::Means(Value::String(_)))
+        && scalar::is_text(text)
 }
+
+/// The bytes that may stand in a text without quotes.
+const PLAIN: [bool; 256] = {
+    let others = b"_-./@+=()$;~^<>|*&!?%: ,";
+    let mut plain = [false; 256];
+    let mut at = 0;
+    while at < 256 {
+        plain[at] = (at as u8).is_ascii_alphanumeric();
+        at += 1;
+    }
+    let mut at = 0;
+    while at < others.len() {
+        plain[others[at] as usize] = true;
+        at += 1;
+    }
+    plain
+};
 
 fn looks_like_date(text: &str) -> bool {
     text.as_bytes().get(4) == Some(&b'-') && text.as_bytes().iter().take(4).all(u8::is_ascii_digit)
@@ -211,25 +319,36 @@ fn is_printable(c: char) -> bool {
 
 /// Tells whether a text can be a literal block and come back byte for byte.
 fn fits_block(text: &str) -> bool {
-    text.contains('\n')
+    newlines(text) > 0
         && !text.starts_with(['\n', ' ', '\t'])
-        && text.chars().all(|c| c == '\n' || c == '\t' || is_printable(c))
-        // A line of nothing but blanks is read differently at the end of a block.
-        && text.split('\n').all(|line| line.is_empty() || !line.trim_matches([' ', '\t']).is_empty())
+        && (is_plain_ascii(text)
+            || text
+                .chars()
+                .all(|c| c == '\n' || c == '\t' || is_printable(c)))
+        && !has_blank_line(text)
 }
 
-fn literal(out: &mut String, text: &str, indent: usize) {
-    let (body, chomping) = match text.strip_suffix('\n') {
-        None => (text, "-"),
-        Some(body) if body.ends_with('\n') => (body, "+"),
-        Some(body) => (body, ""),
-    };
-    let _ = writeln!(out, " |{chomping}");
-    for line in body.split('\n') {
-        if !line.is_empty() {
-            pad(out, indent);
-            out.push_str(line);
-        }
-        out.push('\n');
-    }
+fn newlines(text: &str) -> usize {
+    text.bytes().filter(|byte| *byte == b'\n').count()
+}
+
+/// Tells whether a line has nothing but blanks: that is read differently at the end of a block.
+fn has_blank_line(text: &str) -> bool {
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+    // No line begins with a blank in most texts that come here.
+    let indented = text
+        .as_bytes()
+        .windows(2)
+        .any(|two| two[0] == b'\n' && is_blank(&two[1]));
+    indented
+        && text
+            .split('\n')
+            .any(|line| !line.is_empty() && line.as_bytes().iter().all(is_blank))
+}
+
+/// Tells whether a text is of letters, blanks and line ends only; whole chunks at a time.
+fn is_plain_ascii(text: &str) -> bool {
+    let is_fine = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+    let mut chunks = text.as_bytes().chunks(64);
+    chunks.all(|chunk| chunk.iter().fold(true, |fine, byte| fine & is_fine(byte)))
 }

@@ -15,6 +15,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use gix::ObjectId;
@@ -144,6 +145,33 @@ impl fmt::Debug for Settings {
 pub struct Git {
     settings: Arc<Settings>,
     cache: Cache,
+    counted: Arc<Counted>,
+}
+
+/// What was read so far, and where it came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// References that were read.
+    pub reads: u64,
+    /// References that the cache could answer.
+    pub hits: u64,
+    /// Fetches from repositories.
+    pub fetches: u64,
+    /// Fetches that failed.
+    pub failed_fetches: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    reads: AtomicU64,
+    hits: AtomicU64,
+    fetches: AtomicU64,
+    failed_fetches: AtomicU64,
+}
+
+/// Adds one to a number that nothing is decided by.
+fn count(number: &AtomicU64) {
+    number.fetch_add(1, Ordering::Relaxed);
 }
 
 /// A reference whose every part was checked.
@@ -160,6 +188,18 @@ impl Git {
         Self {
             settings: Arc::new(settings),
             cache,
+            counted: Arc::default(),
+        }
+    }
+
+    /// Returns what was read so far, by all clones together.
+    pub fn counts(&self) -> Counts {
+        let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        Counts {
+            reads: read(&self.counted.reads),
+            hits: read(&self.counted.hits),
+            fetches: read(&self.counted.fetches),
+            failed_fetches: read(&self.counted.failed_fetches),
         }
     }
 
@@ -180,9 +220,11 @@ impl Git {
     }
 
     fn find(&self, wanted: &Wanted<'_>) -> Result<Vec<u8>, Cause> {
+        count(&self.counted.reads);
         let key = wanted.address.key();
         let entry = self.cache.entry(&key, &wanted.commit);
         if let Ok(found) = self.look(&entry, wanted) {
+            count(&self.counted.hits);
             return found;
         }
         let limits = &self.settings.limits;
@@ -190,9 +232,12 @@ impl Git {
         let lock = self.cache.lock(&key, &budget)?;
         // Whoever held the lock before may have fetched the same commit.
         if let Ok(found) = self.look(&entry, wanted) {
+            count(&self.counted.hits);
             return found;
         }
-        self.fetch(&entry, wanted, &lock, &budget)?;
+        count(&self.counted.fetches);
+        let fetched = self.fetch(&entry, wanted, &lock, &budget);
+        fetched.inspect_err(|_| count(&self.counted.failed_fetches))?;
         let found = self.look(&entry, wanted);
         drop(lock);
         if let Err(cause) = self.cache.evict(limits.cache_bytes, &entry) {

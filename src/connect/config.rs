@@ -1,0 +1,158 @@
+//! The user's configuration: what counts for a context, and for a directory.
+//!
+//! ```toml
+//! [contexts.prod-eu]
+//! readonly = true
+//!
+//! [directories."/home/ana/src/cart"]
+//! component = "cart"
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// The name of the file in bowline's configuration directory.
+const FILE: &str = "config.toml";
+
+/// What the user has configured.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// By the name of a context.
+    #[serde(default)]
+    pub contexts: BTreeMap<String, Context>,
+    /// By a directory; what is below it counts too.
+    #[serde(default)]
+    pub directories: BTreeMap<PathBuf, Directory>,
+}
+
+/// What counts for a context.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Context {
+    /// Whether only reads pass.
+    #[serde(default)]
+    pub readonly: bool,
+    /// The component that is meant where none is named.
+    pub component: Option<String>,
+}
+
+/// What counts for a directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Directory {
+    /// The component that is meant where none is named.
+    pub component: Option<String>,
+}
+
+/// A configuration that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {why}", file.display())]
+pub struct NoConfig {
+    /// The file.
+    pub file: PathBuf,
+    /// What is wrong with it, and where.
+    pub why: String,
+}
+
+impl Config {
+    /// Reads the file of a configuration directory; none is an empty one.
+    pub fn read(directory: Option<&Path>) -> Result<Self, NoConfig> {
+        let Some(file) = directory.map(|directory| directory.join(FILE)) else {
+            return Ok(Self::default());
+        };
+        let text = match std::fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Self::default());
+            }
+            Err(error) => {
+                let why = error.to_string();
+                return Err(NoConfig { file, why });
+            }
+        };
+        toml::from_str(&text).map_err(|error| NoConfig {
+            file,
+            why: error.to_string().trim_end().to_owned(),
+        })
+    }
+
+    /// Returns the component that is meant in a directory, or on a context: the deepest directory counts.
+    pub fn component(&self, directory: Option<&Path>, context: Option<&str>) -> Option<&str> {
+        let here = self
+            .directories
+            .iter()
+            .filter(|(above, _)| directory.is_some_and(|directory| directory.starts_with(above)));
+        let here = here
+            .filter_map(|(above, of)| Some((above.components().count(), of.component.as_deref()?)));
+        let deepest = here.max_by_key(|(depth, _)| *depth);
+        let of_context = context.and_then(|context| self.contexts.get(context));
+        deepest
+            .map(|(_, component)| component)
+            .or_else(|| of_context?.component.as_deref())
+    }
+
+    /// Tells whether only reads pass on a context.
+    pub fn is_readonly(&self, context: &str) -> bool {
+        let context = self.contexts.get(context);
+        context.is_some_and(|context| context.readonly)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Config, NoConfig> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(FILE), text).unwrap();
+        Config::read(Some(folder.path()))
+    }
+
+    #[test]
+    fn the_deepest_directory_counts_before_the_context() {
+        let config = read(
+            r#"
+            [contexts.eu]
+            component = "of-eu"
+            readonly = true
+            [contexts.us]
+            [directories."/src"]
+            component = "of-src"
+            [directories."/src/cart"]
+            component = "of-cart"
+            [directories."/src/cart/none"]
+            "#,
+        )
+        .unwrap();
+        for (directory, context, expected) in [
+            (Some("/src/cart/web"), Some("eu"), Some("of-cart")),
+            (Some("/src/cart/none"), None, Some("of-cart")),
+            (Some("/src/carting"), None, Some("of-src")),
+            (Some("/tmp"), Some("eu"), Some("of-eu")),
+            (None, Some("us"), None),
+            (None, None, None),
+        ] {
+            let found = config.component(directory.map(Path::new), context);
+            assert_eq!(found, expected, "{directory:?} {context:?}");
+        }
+        assert!(config.is_readonly("eu") && !config.is_readonly("us") && !config.is_readonly("x"));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named_by_file_and_line() {
+        for (text, words) in [
+            ("[contexts.eu]\nreadonli = true", "unknown field `readonli`"),
+            ("[contexts.eu]\nreadonly = 3", "line 2"),
+            ("]", "line 1"),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.contains(words) && error.contains(FILE), "{error}");
+        }
+        assert_eq!(Config::read(None).unwrap(), Config::default());
+        let nothing = Path::new("/nowhere/at/all");
+        assert_eq!(Config::read(Some(nothing)).unwrap(), Config::default());
+    }
+}

@@ -1,0 +1,103 @@
+//! From a DataPlane to a client: the cluster or store that holds it, or a context of the kubeconfig.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kube::Client;
+
+use super::{Connection, Environment, Error, Options, Target, connect};
+use crate::api::environment::Reach;
+
+/// The ways to the data planes of a control plane.
+#[derive(Clone)]
+pub struct DataPlanes {
+    own: Client,
+    is_embedded: bool,
+    contexts: Contexts,
+    around: Option<Around>,
+}
+
+/// Puts something in front of a client.
+type Around = Arc<dyn Fn(&Client) -> Client + Send + Sync>;
+
+#[derive(Clone)]
+enum Contexts {
+    Kubeconfig(Arc<(Options, Environment)>),
+    Given(BTreeMap<String, Client>),
+}
+
+impl DataPlanes {
+    /// Finds contexts in the kubeconfig that the flags and the environment name.
+    pub fn of(connection: &Connection, options: &Options, environment: &Environment) -> Self {
+        // What a flag says about the control plane (namespace, user, store) is not said of the others.
+        let others = Options {
+            kubeconfig: options.kubeconfig.clone(),
+            request_timeout: options.request_timeout,
+            readonly: options.readonly,
+            ..Options::default()
+        };
+        Self {
+            own: connection.client.clone(),
+            is_embedded: matches!(connection.target, Target::Embedded { .. }),
+            contexts: Contexts::Kubeconfig(Arc::new((others, environment.clone()))),
+            around: None,
+        }
+    }
+
+    /// Leads to these clients and nowhere else.
+    pub fn given(own: Client, is_embedded: bool, contexts: BTreeMap<String, Client>) -> Self {
+        Self {
+            own,
+            is_embedded,
+            contexts: Contexts::Given(contexts),
+            around: None,
+        }
+    }
+
+    /// Puts something in front of every client, such as a fence.
+    pub fn behind(mut self, around: impl Fn(&Client) -> Client + Send + Sync + 'static) -> Self {
+        self.around = Some(Arc::new(around));
+        self
+    }
+
+    /// Tells whether the control plane is an embedded store, where nothing runs unless it is simulated.
+    pub fn is_embedded(&self) -> bool {
+        self.is_embedded
+    }
+
+    /// Makes the client of a data plane.
+    pub async fn client(&self, reach: Reach<'_>) -> Result<Client, Error> {
+        let client = match reach {
+            Reach::InCluster => self.own.clone(),
+            Reach::Embedded if self.is_embedded => self.own.clone(),
+            Reach::Embedded => return Err(Error::NoEmbeddedPlane),
+            Reach::Context(name) => self.contexts.client(name).await?,
+        };
+        Ok(match &self.around {
+            Some(around) => around(&client),
+            None => client,
+        })
+    }
+}
+
+impl Contexts {
+    async fn client(&self, name: &str) -> Result<Client, Error> {
+        match self {
+            Self::Kubeconfig(place) => {
+                let (options, environment) = &**place;
+                let options = Options {
+                    context: Some(name.to_owned()),
+                    ..options.clone()
+                };
+                Ok(connect(&options, environment).await?.client)
+            }
+            Self::Given(clients) => {
+                let client = clients.get(name).cloned();
+                client.ok_or_else(|| Error::NoSuchContext {
+                    name: name.to_owned(),
+                    known: clients.keys().cloned().collect(),
+                })
+            }
+        }
+    }
+}
