@@ -286,7 +286,8 @@ impl Catalog {
         }
     }
 
-    fn put<K>(&mut self, object: &K) -> Result<(), CatalogError>
+    /// Takes an object of the namespace that somebody else has fetched.
+    pub fn put<K>(&mut self, object: &K) -> Result<(), CatalogError>
     where
         K: Resource<DynamicType = ()> + Serialize,
     {

@@ -3,16 +3,22 @@
 //!
 //! A claim is one merge patch with the release's uid: the label that a policy protects from deletion, and
 //! who claimed it when. It is placed before a pin moves, and refused where the release is bad or going.
+//! Placing it twice does no harm, so an answer that is lost is asked for again.
 
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
+use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::plan::Plan;
+use super::repeat::repeat;
 use super::world::Key;
 use crate::api::release::{Claim, Verdict};
 use crate::api::{Release, labels};
+use crate::connect::explain;
+
+/// How old a claim may be when the pin moves; who collects waits for twice as long.
+const LASTS: SignedDuration = SignedDuration::from_mins(5);
 
 /// Why a release cannot be claimed.
 #[derive(Debug, thiserror::Error)]
@@ -27,23 +33,68 @@ pub enum ClaimError {
     #[error("release {0} is being deleted")]
     Deleting(String),
     /// The target did not answer as it should.
-    #[error(transparent)]
+    #[error("{}", explain(.0))]
     Target(#[from] kube::Error),
 }
 
-/// Claims a release for an operation; repeating it does no harm.
-pub async fn claim(
+/// A release that is to be claimed, and its uid where that is known.
+pub type Claimed = (Key, Option<String>);
+
+/// The claims of one operation, and when they were placed.
+pub struct Claims<'a> {
+    client: &'a Client,
+    operation: &'a str,
+    releases: Vec<Claimed>,
+    placed: Timestamp,
+}
+
+impl<'a> Claims<'a> {
+    /// Claims releases for an operation.
+    pub async fn place(
+        client: &'a Client,
+        operation: &'a str,
+        releases: Vec<Claimed>,
+        now: Timestamp,
+    ) -> Result<Self, ClaimError> {
+        let claims = Self {
+            client,
+            operation,
+            releases,
+            placed: now,
+        };
+        claims.write().await?;
+        Ok(claims)
+    }
+
+    /// Places the claims again where they have become old.
+    pub async fn renew(&mut self, now: Timestamp) -> Result<(), ClaimError> {
+        if now.duration_since(self.placed) > LASTS {
+            self.placed = now;
+            self.write().await?;
+        }
+        Ok(())
+    }
+
+    async fn write(&self) -> Result<(), ClaimError> {
+        let claim = Claim {
+            at: Time(self.placed),
+            operation: self.operation.to_owned(),
+        };
+        for (key, uid) in &self.releases {
+            place(self.client, &claim, key, uid.as_deref()).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn place(
     client: &Client,
-    plan: &Plan,
+    claim: &Claim,
     key: &Key,
     uid: Option<&str>,
 ) -> Result<(), ClaimError> {
     let api: Api<Release> = Api::namespaced(client.clone(), &key.namespace);
-    let claim = Claim {
-        at: Time(plan.at),
-        operation: plan.operation.clone(),
-    };
-    let claimed_at = serde_json::to_string(&claim).unwrap_or_default();
+    let claimed_at = serde_json::to_string(claim).unwrap_or_default();
     let mut metadata = json!({
         "labels": {labels::PINNED: labels::PINNED_TRUE},
         "annotations": {labels::CLAIMED_AT: claimed_at},
@@ -57,7 +108,7 @@ pub async fn claim(
         ..PatchParams::default()
     };
     let name = key.name.to_string();
-    match api.patch_metadata(&key.name, &manager, &patch).await {
+    match repeat(|| api.patch_metadata(&key.name, &manager, &patch)).await {
         Ok(release) => {
             let mark = release.metadata.annotations.as_ref();
             let mark = mark.and_then(|all| all.get(labels::MARK));
@@ -72,8 +123,14 @@ pub async fn claim(
             }
         }
         // Another release of the same name has another uid, which a patch cannot change.
-        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409 | 422) => {
-            Err(ClaimError::Gone(name))
+        Err(kube::Error::Api(status)) if status.code == 404 => Err(ClaimError::Gone(name)),
+        Err(kube::Error::Api(status)) if matches!(status.code, 409 | 422) => {
+            let found = repeat(|| api.get_metadata_opt(&key.name)).await?;
+            let there = found.is_some_and(|found| uid.is_none() || found.uid().as_deref() == uid);
+            match there {
+                true => Err(kube::Error::Api(status).into()),
+                false => Err(ClaimError::Gone(name)),
+            }
         }
         Err(error) => Err(error.into()),
     }

@@ -1,7 +1,10 @@
 //! Which GitOps tool owns a pin: what it owns is changed in git, for it puts its own back within seconds.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use k8s_openapi::jiff::Timestamp;
 use kube::api::ObjectMeta;
+
+use crate::api::ReleasePin;
 
 /// A tool that makes a cluster agree with git.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,17 +39,20 @@ const MANAGERS: [(&str, GitOps); 5] = [
     ("flux", GitOps::Flux),
 ];
 
-/// Finds the tool that owns an object: by its field manager on `spec.releaseRef`, by its labels or by its
+/// The field that a tool owns where it owns a pin.
+pub const OF_PIN: &[&str] = &["f:spec", "f:releaseRef"];
+/// The field that a tool owns where it owns a release.
+pub const OF_RELEASE: &[&str] = &["f:spec"];
+
+/// Finds the tool that owns an object: by its field manager on a field, by its labels or by its
 /// annotations.
-pub fn gitops(metadata: &ObjectMeta) -> Option<GitOps> {
+pub fn gitops(metadata: &ObjectMeta, field: &[&str]) -> Option<GitOps> {
     let fields = metadata.managed_fields.iter().flatten();
-    let by_manager = fields
-        .filter(|entry| owns_release(entry))
-        .find_map(|entry| {
-            let manager = entry.manager.as_deref()?;
-            let known = MANAGERS.iter().find(|(name, _)| *name == manager);
-            known.map(|(_, tool)| *tool)
-        });
+    let by_manager = fields.filter(|entry| owns(entry, field)).find_map(|entry| {
+        let manager = entry.manager.as_deref()?;
+        let known = MANAGERS.iter().find(|(name, _)| *name == manager);
+        known.map(|(_, tool)| *tool)
+    });
     let has = |map: &Option<std::collections::BTreeMap<String, String>>, key: &str| {
         map.as_ref().is_some_and(|map| map.contains_key(key))
     };
@@ -58,12 +64,20 @@ pub fn gitops(metadata: &ObjectMeta) -> Option<GitOps> {
         })
 }
 
-/// Tells whether a manager owns the reference to the release.
-fn owns_release(entry: &ManagedFieldsEntry) -> bool {
-    let fields = entry.fields_v1.as_ref();
-    fields
-        .and_then(|fields| fields.0.get("f:spec")?.get("f:releaseRef"))
-        .is_some()
+/// Returns the name of the Release that counts in a pin at `now`, whoever owns the pin.
+pub fn effective_release(pin: &ReleasePin, now: Timestamp) -> &str {
+    let owned = gitops(&pin.metadata, OF_PIN).is_some();
+    pin.spec.release_that_counts(now, owned)
+}
+
+/// Tells whether a manager owns a field, or something in it.
+fn owns(entry: &ManagedFieldsEntry, field: &[&str]) -> bool {
+    let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
+    let found = field.iter();
+    let found = found.fold(fields, |inside, step| {
+        inside.and_then(|inside| inside.get(step))
+    });
+    found.is_some()
 }
 
 #[cfg(test)]
@@ -92,7 +106,7 @@ mod tests {
             ),
         ] {
             let read: ObjectMeta = serde_json::from_value(metadata.clone()).unwrap();
-            assert_eq!(gitops(&read), expected, "{metadata}");
+            assert_eq!(gitops(&read, OF_PIN), expected, "{metadata}");
         }
     }
 }

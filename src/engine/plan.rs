@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 
+use super::ownership::GitOps;
 use super::world::{Key, Pin, ReleaseRow, World};
 use crate::api::audit::{Action, ReleaseIdentity};
 use crate::api::environment::EnvironmentSpec;
@@ -39,6 +40,22 @@ pub struct Plan {
     pub reason: Option<String>,
     /// One change per pin.
     pub items: Vec<Item>,
+}
+
+impl Plan {
+    /// Returns an environment that wants a reason for every change, where there is none: such a plan can
+    /// be looked at and not applied.
+    pub fn lacks_reason(&self) -> Option<&str> {
+        let given = self.reason.as_deref().unwrap_or_default();
+        if !given.trim().is_empty() {
+            return None;
+        }
+        let strict =
+            |fact: &Fact| matches!(fact, Fact::Environment { spec, .. } if spec.requires_reason());
+        let mut changing = self.items.iter().filter(|item| !item.unchanged);
+        let item = changing.find(|item| item.facts.iter().any(strict))?;
+        Some(&item.environment)
+    }
 }
 
 /// The change of one pin, with what it rests on.
@@ -81,6 +98,13 @@ pub enum Fact {
         key: Key,
         /// Its uid and generation.
         is: Option<(String, i64)>,
+    },
+    /// Whether a tool owns a pin, and which.
+    Owner {
+        /// Which pin.
+        key: Key,
+        /// The tool.
+        is: Option<GitOps>,
     },
     /// What counts in a pin, and whether it is ready.
     Source {
@@ -131,12 +155,13 @@ impl Fact {
                 let pin = world.pin(key);
                 pin.map(|pin| (pin.uid.to_string(), pin.generation)) == *is
             }
+            Self::Owner { key, is } => world.pin(key).is_none_or(|pin| pin.gitops == *is),
             Self::Source {
                 key,
                 release,
                 ready,
             } => world.pin(key).is_some_and(|pin| {
-                pin.effective_release(now) == release && (!ready || pin.is_ready())
+                pin.effective_release(now) == release && (!ready || pin.is_ready(now))
             }),
             Self::Release { key, uid } => world.release(key).is_some_and(|release| {
                 *release.uid == **uid && !release.deleting && release.mark != Some(Verdict::Bad)

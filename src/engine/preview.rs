@@ -3,14 +3,17 @@
 //! Nothing is written. A release that cannot be rendered with the settings of the environment is found
 //! here, before anything moves.
 
+use std::sync::Arc;
+
 use kube::Client;
-use kube::api::Api;
 use serde_json::Value;
 
+use super::bodies::{Bodies, BodyError};
 use super::catalog::{Catalog, CatalogError};
 use super::diff::{self, Diff};
 use super::plan::Item;
-use crate::api::{Release, digest};
+use crate::api::audit::ReleaseIdentity;
+use crate::api::{Definitions, Release, digest};
 use crate::render::{self, Inputs, Library, RenderError, Rendered};
 use crate::resolve::git::Git;
 use crate::resolve::{self, ResolveError};
@@ -39,6 +42,16 @@ pub enum PreviewError {
         /// Why.
         error: RenderError,
     },
+    /// The release is of another component.
+    #[error("release {release} is of component {owner}, not of {component}")]
+    OfAnother {
+        /// The release.
+        release: String,
+        /// The component that was asked for.
+        component: String,
+        /// The component that it is of.
+        owner: String,
+    },
     /// The release cannot be resolved.
     #[error("release {release}: {error}")]
     Unresolved {
@@ -47,6 +60,9 @@ pub enum PreviewError {
         /// Why.
         error: ResolveError,
     },
+    /// The release cannot be had.
+    #[error(transparent)]
+    Body(#[from] Arc<BodyError>),
     /// The environment or its settings cannot be had.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
@@ -55,91 +71,154 @@ pub enum PreviewError {
     Target(#[from] kube::Error),
 }
 
-/// Shows what the change of one pin would change in its environment.
-pub async fn preview(
-    client: &Client,
-    git: &Git,
-    item: &Item,
-    library: &Library,
-) -> Result<Preview, PreviewError> {
-    let namespace = &item.pin.namespace;
-    let mut catalog = Catalog::empty(namespace);
-    let (component, environment) = (&item.component, &item.environment);
-    catalog
-        .fetch_environment(client, component, environment)
-        .await?;
-    let scene = Scene {
-        releases: Api::namespaced(client.clone(), namespace),
-        catalog,
-        git,
-        library,
-        item,
-    };
-    let mut warnings = Vec::new();
-    let after = scene.rendered(&item.to.name, &mut warnings).await?;
-    let before = match &item.from {
-        Some(from) if from.name == item.to.name => Some(after.clone()),
-        // What runs now may be gone or broken; that is no reason not to move away from it.
-        Some(from) => scene.rendered(&from.name, &mut Vec::new()).await.ok(),
-        None => None,
-    };
-    if before.is_none() && item.from.is_some() {
-        warnings.push("what runs now cannot be rendered, so everything shows as new".to_owned());
+impl PreviewError {
+    /// Tells whether the release has no business there.
+    pub fn is_of_another(&self) -> bool {
+        matches!(self, Self::OfAnother { .. })
     }
-    let before = before.unwrap_or_default();
-    let objects = |rendered: &Rendered| -> Vec<Value> {
-        let resources = rendered.resources.iter();
-        resources
-            .map(|resource| Value::Object(resource.object.clone()))
-            .collect()
-    };
-    Ok(Preview {
-        diff: diff::diff(
-            &objects(&before),
-            &objects(&after),
-            &diff::Options::default(),
-        ),
-        hash: digest::of(&(before.hash(), after.hash())),
-        warnings,
-    })
 }
 
-struct Scene<'a> {
-    releases: Api<Release>,
-    catalog: Catalog,
+/// Renders the releases of one namespace; one that is needed several times is fetched once.
+pub struct Stage<'a> {
+    client: Client,
+    namespace: String,
     git: &'a Git,
-    library: &'a Library,
-    item: &'a Item,
+    library: Library,
+    bodies: Bodies,
 }
 
-impl Scene<'_> {
-    async fn rendered(
+impl<'a> Stage<'a> {
+    /// Makes a stage that has fetched nothing yet.
+    pub fn new(client: &Client, namespace: &str, git: &'a Git) -> Self {
+        Self {
+            client: client.clone(),
+            namespace: namespace.to_owned(),
+            git,
+            library: Library::new(),
+            bodies: Bodies::default(),
+        }
+    }
+
+    /// Supposes that a release were stored, to show what it would change.
+    pub fn suppose(&self, release: &Release) {
+        self.bodies.suppose(&self.namespace, release);
+    }
+
+    /// Shows what the change of one pin would change in its environment.
+    pub async fn preview(&self, item: &Item) -> Result<Preview, PreviewError> {
+        let catalog = self.catalog(&item.component, &item.environment).await?;
+        let mut warnings = Vec::new();
+        let place = (item.component.as_str(), item.environment.as_str());
+        let after = self
+            .render(&catalog, place, &item.to, &mut warnings)
+            .await?;
+        let before = match &item.from {
+            Some(from) if from.name == item.to.name => Some(after.clone()),
+            // What runs now may be gone or broken; that is no reason not to move away from it.
+            Some(from) => self
+                .render(&catalog, place, from, &mut Vec::new())
+                .await
+                .ok(),
+            None => None,
+        };
+        if before.is_none() && item.from.is_some() {
+            warnings
+                .push("what runs now cannot be rendered, so everything shows as new".to_owned());
+        }
+        let before = before.unwrap_or_default();
+        Ok(Preview {
+            diff: diff::diff(
+                &objects(&before),
+                &objects(&after),
+                &diff::Options::default(),
+            ),
+            hash: digest::of(&(before.hash(), after.hash())),
+            warnings,
+        })
+    }
+
+    /// Renders a release as an environment has it, with the settings that the environment has now.
+    pub async fn rendered(
         &self,
-        name: &str,
+        component: &str,
+        environment: &str,
+        release: &ReleaseIdentity,
         warnings: &mut Vec<String>,
     ) -> Result<Rendered, PreviewError> {
-        let release = self.releases.get(name).await?;
-        let resolved = resolve::resolve(&release.spec, self.git).await;
+        let catalog = self.catalog(component, environment).await?;
+        let place = (component, environment);
+        let rendered = self.render(&catalog, place, release, warnings).await;
+        warnings.extend(catalog.warnings());
+        rendered
+    }
+
+    /// Resolves a release, however its definitions are stored.
+    pub async fn definitions(
+        &self,
+        release: &ReleaseIdentity,
+        warnings: &mut Vec<String>,
+    ) -> Result<Definitions, PreviewError> {
+        let (name, uid) = (&release.name, release.uid.as_deref());
+        let spec = self
+            .bodies
+            .spec::<Release>(&self.client, &self.namespace, name, uid)
+            .await?;
+        let resolved = resolve::resolve(&spec, self.git).await;
         let resolved = resolved.map_err(|error| PreviewError::Unresolved {
-            release: name.to_owned(),
+            release: name.clone(),
             error,
         })?;
         warnings.extend(resolved.warnings);
-        let (component, environment) = (&self.item.component, &self.item.environment);
-        let settings = self.catalog.settings(component, environment)?;
+        Ok(resolved.definitions)
+    }
+
+    async fn catalog(&self, component: &str, environment: &str) -> Result<Catalog, PreviewError> {
+        let mut catalog = Catalog::empty(&self.namespace);
+        catalog
+            .fetch_environment(&self.client, component, environment)
+            .await?;
+        Ok(catalog)
+    }
+
+    async fn render(
+        &self,
+        catalog: &Catalog,
+        (component, environment): (&str, &str),
+        release: &ReleaseIdentity,
+        warnings: &mut Vec<String>,
+    ) -> Result<Rendered, PreviewError> {
+        let definitions = self.definitions(release, warnings).await?;
+        let owner = definitions.component.metadata.name.as_deref();
+        let owner = owner.unwrap_or_default();
+        if owner != component {
+            return Err(PreviewError::OfAnother {
+                release: release.name.clone(),
+                component: component.to_owned(),
+                owner: owner.to_owned(),
+            });
+        }
+        let settings = catalog.settings(component, environment)?;
         let inputs = Inputs {
-            definitions: &resolved.definitions,
+            definitions: &definitions,
             settings: settings.as_ref(),
-            environment: &self.catalog.environment(environment)?,
-            namespace: &self.catalog.namespace,
+            environment: &catalog.environment(environment)?,
+            namespace: &catalog.namespace,
         };
-        let rendered = render::render(&inputs, self.library);
+        let rendered = render::render(&inputs, &self.library);
         let rendered = rendered.map_err(|error| PreviewError::DoesNotFit {
-            release: name.to_owned(),
-            environment: environment.clone(),
+            release: release.name.clone(),
+            environment: environment.to_owned(),
             error,
         })?;
         warnings.extend(rendered.warnings.iter().map(ToString::to_string));
         Ok(rendered)
     }
+}
+
+/// Returns rendered resources as objects.
+pub fn objects(rendered: &Rendered) -> Vec<Value> {
+    let resources = rendered.resources.iter();
+    resources
+        .map(|resource| Value::Object(resource.object.clone()))
+        .collect()
 }

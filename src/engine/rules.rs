@@ -40,6 +40,22 @@ pub enum Refusal {
         /// The environment.
         environment: String,
     },
+    /// The pin of another place has the name.
+    #[error("the pin {name} is that of {component} in {environment}")]
+    NameTaken {
+        /// The name.
+        name: String,
+        /// Whose pin it is.
+        component: String,
+        /// Where.
+        environment: String,
+    },
+    /// There is nothing to promote.
+    #[error("nothing is deployed in {environment}")]
+    Nothing {
+        /// Where.
+        environment: String,
+    },
     /// There is no such release.
     #[error("there is no release {release}{}", instead(.known))]
     NoRelease {
@@ -81,7 +97,7 @@ pub enum Refusal {
         leads: Vec<String>,
     },
     /// The environment is not one that nothing promotes to.
-    #[error("{environment} is promoted to, not deployed to")]
+    #[error("{environment} is not where the pipeline begins")]
     NotFirst {
         /// Which.
         environment: String,
@@ -137,6 +153,12 @@ pub enum Refusal {
         /// Which.
         environment: String,
     },
+    /// Whoever calls a release bad has to say why.
+    #[error("whoever is refused {release} will want to know what is wrong with it")]
+    NoNote {
+        /// The release.
+        release: String,
+    },
     /// What is known is too old to act on.
     #[error("what is known of {what} is old: the watch is cut off since {since} ({why})")]
     Stale {
@@ -173,6 +195,18 @@ pub enum Refusal {
         /// The environment.
         environment: String,
     },
+    /// Nobody watches over what is healthy.
+    #[error(
+        "no controller runs ({why}), so which release of {component} was good in {environment} is not known"
+    )]
+    NoController {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+        /// How that is known.
+        why: String,
+    },
     /// There is no such revision.
     #[error("{component} has no revision {revision} in {environment}{}", instead(.known))]
     NoRevision {
@@ -184,6 +218,32 @@ pub enum Refusal {
         revision: i64,
         /// Which there are.
         known: Vec<String>,
+    },
+    /// The pipeline says in no way that can be read what is kept.
+    #[error("the retention of the DeploymentPipeline cannot be read: minAge: {why}")]
+    BadRetention {
+        /// What is wrong.
+        why: String,
+    },
+    /// The last action made the pin.
+    #[error("the last action made {component}'s pin in {environment}: before it there was nothing")]
+    NothingBefore {
+        /// The pin.
+        pin: String,
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+    },
+    /// Nobody recorded what the pin was before.
+    #[error("what {component} was in {environment} in revision {revision} is not on record")]
+    NotOnRecord {
+        /// The component.
+        component: String,
+        /// The environment.
+        environment: String,
+        /// The revision.
+        revision: i64,
     },
     /// There is no such hold.
     #[error("{component} has no such hold in {environment}{}", instead(.known))]
@@ -211,14 +271,21 @@ impl Refusal {
         matches!(
             self,
             Self::Bad { .. }
+                | Self::OfAnother { .. }
+                | Self::NameTaken { .. }
                 | Self::NoPath { .. }
+                | Self::NoPipeline { .. }
                 | Self::NotFirst { .. }
                 | Self::Unready { .. }
                 | Self::Held { .. }
                 | Self::OwnedByGit { .. }
                 | Self::NoReason { .. }
+                | Self::NoNote { .. }
                 | Self::NoLastGood { .. }
                 | Self::NotObserved { .. }
+                | Self::NoController { .. }
+                | Self::NothingBefore { .. }
+                | Self::NotOnRecord { .. }
         )
     }
 
@@ -236,6 +303,10 @@ impl Refusal {
             } => {
                 format!("bowline deploy {component} --environment {environment}, or promote to it")
             }
+            Self::NameTaken { .. } => {
+                "a pin is named {component}-{environment}; rename the component or the environment"
+                    .to_owned()
+            }
             Self::NoRelease { .. } => "bowline release list prints all of them".to_owned(),
             Self::Bad { release } => {
                 format!("choose another release, or bowline mark good {release} if it is")
@@ -250,6 +321,9 @@ impl Refusal {
                     leads.join(", ")
                 ),
             },
+            Self::NotFirst { first, .. } if first.is_empty() => {
+                "its pipeline has no paths; --skip-path with --reason goes all the same".to_owned()
+            }
             Self::NotFirst { first, .. } => format!(
                 "deploy to {} and promote; --skip-path with --reason goes all the same",
                 first.join(" or ")
@@ -271,13 +345,21 @@ impl Refusal {
             } => format!(
                 "change it in git: bowline --repo DIR deploy {component} --environment {environment} --release {release}"
             ),
-            Self::NoReason { .. } => "add --reason".to_owned(),
+            Self::NoReason { .. } | Self::NoNote { .. } => "add --reason".to_owned(),
             Self::Stale { .. } | Self::Loading { .. } => "try again in a moment".to_owned(),
-            Self::NoLastGood { .. } | Self::NotObserved { .. } => {
+            Self::NoLastGood { .. } | Self::NotObserved { .. } | Self::NoController { .. } => {
                 "name the release: --to RELEASE, or --to-revision N; bowline history prints them"
                     .to_owned()
             }
+            Self::NothingBefore { pin, .. } => {
+                format!("to take it away: bowline delete releasepins.openchoreo.dev {pin}")
+            }
+            Self::NotOnRecord { .. } => {
+                "bowline history shows what is; rollback --to RELEASE goes there".to_owned()
+            }
+            Self::BadRetention { .. } => "mend it, or use --min-age".to_owned(),
             Self::NoHold { .. } => "name one with --hold ID".to_owned(),
+            Self::Cycle(_) => "kubectl edit deploymentpipelines.openchoreo.dev".to_owned(),
             _ => return None,
         })
     }
@@ -305,59 +387,85 @@ impl<'w> Rules<'w> {
 
     /// Everything that is looked at has to be current.
     pub(super) fn current(&self) -> Result<(), Refusal> {
-        for (source, what) in [
-            (Source::Pins, "pins"),
-            (Source::Releases, "releases"),
-            (Source::Environments, "environments"),
-            (Source::Pipelines, "pipelines"),
-        ] {
-            match self.world.freshness(source) {
-                Freshness::Live => {}
-                Freshness::Loading => return Err(Refusal::Loading { what }),
-                Freshness::Stale { since, why } => {
-                    return Err(Refusal::Stale {
-                        what,
-                        since: *since,
-                        why: why.clone(),
-                    });
-                }
-            }
-        }
-        Ok(())
+        Source::OF_MOVES
+            .iter()
+            .try_for_each(|source| self.live(*source))
     }
 
-    /// The environment has to be there, and to have a reason where it wants one.
-    pub(super) fn environment(&mut self, name: &str) -> Result<&'w EnvironmentSpec, Refusal> {
-        let key = self.key(name);
-        let Some(environment) = self.world.environment(&key) else {
-            return Err(Refusal::NoEnvironment {
+    /// Snapshots matter to nobody but who collects them.
+    pub(super) fn current_snapshots(&self) -> Result<(), Refusal> {
+        self.live(Source::Snapshots)
+    }
+
+    fn live(&self, source: Source) -> Result<(), Refusal> {
+        let what = match source {
+            Source::Pins => "pins",
+            Source::Releases => "releases",
+            Source::Snapshots => "snapshots",
+            Source::Environments => "environments",
+            Source::Pipelines => "pipelines",
+        };
+        match self.world.freshness(source) {
+            Freshness::Live => Ok(()),
+            Freshness::Loading => Err(Refusal::Loading { what }),
+            Freshness::Stale { since, why, .. } => Err(Refusal::Stale {
+                what,
+                since: *since,
+                why: why.clone(),
+            }),
+        }
+    }
+
+    /// The environment has to be there.
+    pub(super) fn known_environment(&self, name: &str) -> Result<&'w EnvironmentSpec, Refusal> {
+        match self.world.environment(&self.key(name)) {
+            Some(environment) => Ok(&environment.spec),
+            None => Err(Refusal::NoEnvironment {
                 environment: name.to_owned(),
                 known: self.world.environment_names(&self.asked.namespace),
-            });
-        };
-        let spec = &environment.spec;
+            }),
+        }
+    }
+
+    /// The environment has to be there; whether it wants a reason is asked when the plan is applied.
+    pub(super) fn environment(&mut self, name: &str) -> Result<&'w EnvironmentSpec, Refusal> {
+        let key = self.key(name);
+        let spec = self.known_environment(name)?;
         self.facts.push(Fact::Environment {
             key,
             spec: spec.clone(),
         });
-        let given = self.asked.reason.as_deref().unwrap_or_default();
-        if spec.requires_reason() && given.trim().is_empty() {
-            return Err(Refusal::NoReason {
-                environment: name.to_owned(),
-            });
-        }
         Ok(spec)
     }
 
     /// The pin that is changed, if it is there.
-    pub(super) fn target(&mut self, component: &str, environment: &str) -> Option<&'w Pin> {
+    pub(super) fn target(
+        &mut self,
+        component: &str,
+        environment: &str,
+    ) -> Result<Option<&'w Pin>, Refusal> {
         let pin = self.world.pin_of(&self.key(component), environment);
         let name = crate::api::names::pin(component, environment);
+        let key = pin.map_or_else(|| self.key(&name), |pin| pin.key.clone());
+        // Two places can come to the same name: a-b in c, and a in b-c.
+        if let Some(other) = self.world.pin(&key).filter(|_| pin.is_none()) {
+            return Err(Refusal::NameTaken {
+                name,
+                component: other.component.to_string(),
+                environment: other.environment.to_string(),
+            });
+        }
+        if let Some(pin) = pin {
+            self.facts.push(Fact::Owner {
+                key: key.clone(),
+                is: pin.gitops,
+            });
+        }
         self.facts.push(Fact::Pin {
-            key: pin.map_or_else(|| self.key(&name), |pin| pin.key.clone()),
+            key,
             is: pin.map(|pin| (pin.uid.to_string(), pin.generation)),
         });
-        pin
+        Ok(pin)
     }
 
     /// The pin has to be there.
@@ -366,7 +474,7 @@ impl<'w> Rules<'w> {
         component: &str,
         environment: &str,
     ) -> Result<&'w Pin, Refusal> {
-        let found = self.target(component, environment);
+        let found = self.target(component, environment)?;
         found.ok_or_else(|| self.no_pin(component, environment))
     }
 
@@ -382,37 +490,32 @@ impl<'w> Rules<'w> {
                 component: component.to_owned(),
                 environment: environment.to_owned(),
             },
-            false => {
-                let mut known: Vec<String> = self
-                    .world
-                    .components()
-                    .filter(|key| *key.namespace == *self.asked.namespace)
-                    .map(|key| key.name.to_string())
-                    .collect();
-                known.sort();
-                known.truncate(10);
-                Refusal::NoComponent {
-                    component: component.to_owned(),
-                    known,
-                }
-            }
+            false => self.no_component(component),
         }
     }
 
-    /// The release has to be there, of the component, and good enough to run.
-    pub(super) fn release(
-        &mut self,
+    pub(super) fn no_component(&self, component: &str) -> Refusal {
+        let here = self.world.components();
+        let mut known: Vec<String> = here
+            .filter(|key| *key.namespace == *self.asked.namespace)
+            .map(|key| key.name.to_string())
+            .collect();
+        known.sort();
+        known.truncate(10);
+        Refusal::NoComponent {
+            component: component.to_owned(),
+            known,
+        }
+    }
+
+    /// The release has to be there, and of the component.
+    pub(super) fn known_release(
+        &self,
         component: &str,
         release: &str,
     ) -> Result<&'w ReleaseRow, Refusal> {
-        let key = self.key(release);
-        let Some(row) = self.world.release(&key) else {
-            let component = self.key(component);
-            let newest = self.world.releases_of(&component).take(5);
-            return Err(Refusal::NoRelease {
-                release: release.to_owned(),
-                known: newest.map(|row| row.key.name.to_string()).collect(),
-            });
+        let Some(row) = self.world.release(&self.key(release)) else {
+            return Err(self.no_release_of(component, release));
         };
         if let Some(owner) = row.component.as_deref().filter(|owner| *owner != component) {
             return Err(Refusal::OfAnother {
@@ -421,6 +524,16 @@ impl<'w> Rules<'w> {
                 owner: owner.to_owned(),
             });
         }
+        Ok(row)
+    }
+
+    /// The release has to be there, of the component, and good enough to be moved to.
+    pub(super) fn release(
+        &mut self,
+        component: &str,
+        release: &str,
+    ) -> Result<&'w ReleaseRow, Refusal> {
+        let row = self.known_release(component, release)?;
         if row.mark == Some(Verdict::Bad) {
             return Err(Refusal::Bad {
                 release: release.to_owned(),
@@ -432,10 +545,29 @@ impl<'w> Rules<'w> {
             });
         }
         self.facts.push(Fact::Release {
-            key,
+            key: row.key.clone(),
             uid: row.uid.to_string(),
         });
         Ok(row)
+    }
+
+    fn no_release_of(&self, component: &str, release: &str) -> Refusal {
+        let component = self.key(component);
+        let newest = self.world.releases_of(&component).take(5);
+        Refusal::NoRelease {
+            release: release.to_owned(),
+            known: newest.map(|row| row.key.name.to_string()).collect(),
+        }
+    }
+
+    /// Names the releases of the component that the name begins with, where there is one.
+    pub(super) fn no_release(&self, release: &str) -> Refusal {
+        let meant =
+            |key: &&Key| *key.namespace == *self.asked.namespace && release.starts_with(&*key.name);
+        let component = self.world.components().filter(meant);
+        let component = component.max_by_key(|key| key.name.len());
+        let component = component.map_or("", |key| &key.name);
+        self.no_release_of(component, release)
     }
 
     fn pipeline(&self) -> Result<&'w DeploymentPipelineSpec, Refusal> {
@@ -488,10 +620,14 @@ impl<'w> Rules<'w> {
 
     /// What counts in an environment has to be ready there, unless that does not matter.
     pub(super) fn source(&mut self, pin: &Pin, needs_ready: bool) -> Result<(), Refusal> {
-        if needs_ready && !pin.is_ready() {
+        let counts = pin.effective_release(self.asked.now);
+        if needs_ready && !pin.is_ready(self.asked.now) {
             let why = match &pin.ready {
                 _ if pin.observed != Some(pin.generation) => {
                     "the controller has not seen its latest change".to_owned()
+                }
+                Some(_) if pin.applied.as_deref() != Some(counts) => {
+                    format!("{counts} counts there, and was not applied yet")
                 }
                 Some(ready) => format!("{} ({})", ready.message, ready.reason),
                 None => "nothing is known of it".to_owned(),

@@ -34,7 +34,7 @@ pub fn plan(world: &World, command: &Deploy, asked: &Asked) -> Result<Plan, Refu
         rules.first(environment)
     })?;
     let row = rules.release(component, release)?;
-    let pin = rules.target(component, environment);
+    let pin = rules.target(component, environment)?;
     if let Some(pin) = pin {
         rules.not_held(pin)?;
         rules.not_owned(pin, release)?;

@@ -1,12 +1,15 @@
 //! The verbs, one file each. Planners are pure: nothing here awaits, so a plan can be tested as a table.
 
 pub mod deploy;
+pub mod gc;
+pub mod mark;
 pub mod pin;
 pub mod promote;
 pub mod release;
 pub mod rollback;
 #[cfg(test)]
 mod tests;
+pub mod undo;
 
 use super::plan::{Asked, Item, Plan, identity};
 use super::rules::{Refusal, Rules};

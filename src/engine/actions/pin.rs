@@ -41,15 +41,20 @@ pub fn plan_pin(world: &World, command: &PinHold, asked: &Asked) -> Result<Plan,
     rules.environment(&command.environment)?;
     let pin = rules.pinned(&command.component, &command.environment)?;
     let counts = pin.effective_release(asked.now).to_owned();
-    let wanted = command.release.as_deref().unwrap_or(&counts);
-    let row = rules.release(&command.component, wanted)?;
+    // What is bad may be held where it runs; it may not be fixed.
+    let row = match &command.release {
+        Some(wanted) => rules.release(&command.component, wanted)?,
+        None => rules.known_release(&command.component, &counts)?,
+    };
+    let endless = pin.gitops.filter(|_| command.release.is_some());
+    let until = command.until.filter(|_| endless.is_none());
     let mut holds = pin.holds.to_vec();
     holds.push(Hold {
         id: rollback::hold_id(&asked.operation),
         owner: asked.user.clone(),
         reason: asked.reason.clone(),
-        since: Time(asked.now),
-        until: command.until.map(Time),
+        since: rollback::since(pin, asked.now),
+        until: until.map(Time),
         release: command.release.clone(),
     });
     let moved = Moved {
@@ -62,7 +67,13 @@ pub fn plan_pin(world: &World, command: &PinHold, asked: &Asked) -> Result<Plan,
         restored_from: None,
     };
     let mut item = item(rules, moved);
-    if command.until.is_some_and(|until| until <= asked.now) {
+    if let (Some(tool), Some(_)) = (endless, command.until) {
+        item.warnings.push(format!(
+            "{} owns this pin, and what is held over git has no end: unpin lifts it",
+            tool.name()
+        ));
+    }
+    if until.is_some_and(|until| until <= asked.now) {
         item.warnings
             .push("the hold ends before it begins, so it stops nothing".to_owned());
     }

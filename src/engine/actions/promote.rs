@@ -26,6 +26,13 @@ pub struct Promote {
 pub fn plan(world: &World, command: &Promote, asked: &Asked) -> Result<Plan, Vec<Refusal>> {
     let mut items = Vec::with_capacity(command.components.len());
     let mut refusals = Vec::new();
+    if command.components.is_empty() {
+        let rules = Rules::new(world, asked);
+        let known = rules.known_environment(&command.from).err();
+        return Err(vec![known.unwrap_or(Refusal::Nothing {
+            environment: command.from.clone(),
+        })]);
+    }
     for component in &command.components {
         match promotion(world, command, component, asked) {
             Ok(item) => items.push(item),
@@ -49,6 +56,7 @@ fn promotion(
     let Promote { from, to, .. } = command;
     let mut rules = Rules::new(world, asked);
     rules.current()?;
+    rules.known_environment(from)?;
     rules.environment(to)?;
     super::path_or_reason(&mut rules, command.skip_path, to, |rules| {
         rules.path(from, to)
@@ -58,7 +66,7 @@ fn promotion(
     let release = source.effective_release(asked.now).to_owned();
     let row = rules.release(component, &release)?;
     rules.source(source, !command.unready)?;
-    let pin = rules.target(component, to);
+    let pin = rules.target(component, to)?;
     if let Some(pin) = pin {
         rules.not_held(pin)?;
         rules.not_owned(pin, &release)?;

@@ -112,6 +112,9 @@ pub(super) fn present(
         let effective = pin.spec.effective_release(spec.at.0);
         spec.to = Some(recorder.identify(effective));
     }
+    let named = &pin.spec.release_ref.name;
+    let counts = spec.to.as_ref().map(|to| &to.name);
+    spec.release_ref = (counts != Some(named)).then(|| named.clone());
     spec
 }
 
@@ -133,8 +136,6 @@ fn written_at(pin: &ReleasePin) -> Option<Time> {
 /// What was done to a release: marked, or collected as garbage.
 #[derive(Clone, Debug)]
 pub struct OnRelease<'a> {
-    /// The component that the release is of.
-    pub component: &'a str,
     /// The release.
     pub release: ReleaseIdentity,
     /// What was done to it.
@@ -149,13 +150,14 @@ pub struct OnRelease<'a> {
 
 /// Returns the next entry of a component's chain, whose newest entry is `newest`.
 pub fn of_release(
+    component: &str,
     done: &OnRelease,
     newest: Option<&AuditEntry>,
     recorder: &Recorder,
 ) -> AuditEntry {
     let subject = Subject {
         kind: SubjectKind::Component,
-        name: done.component.to_owned(),
+        name: component.to_owned(),
         uid: None,
     };
     let newest = newest.filter(|entry| entry.spec.subject == subject);
@@ -168,7 +170,7 @@ pub fn of_release(
         Action::Collect => spec.from = Some(done.release.clone()),
         _ => spec.to = Some(done.release.clone()),
     }
-    sealed(spec, done.component, None)
+    sealed(spec, component, None)
 }
 
 /// Returns an entry that says nothing yet but where it stands.
@@ -190,6 +192,7 @@ pub(super) fn blank(
         reason: None,
         from: None,
         to: None,
+        release_ref: None,
         holds: Vec::new(),
         restored_from: None,
         rendered_hash: None,

@@ -62,6 +62,7 @@ pub fn checkpoint(
         recorder,
     );
     spec.to = last.spec.to.clone();
+    spec.release_ref = last.spec.release_ref.clone();
     spec.holds = last.spec.holds.clone();
     spec.checkpoint = Some(Checkpoint {
         through: last.spec.revision,

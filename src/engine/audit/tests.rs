@@ -169,15 +169,18 @@ impl History {
             .find(|chain| chain.subject.kind == SubjectKind::Component)
             .and_then(|chain| chain.newest().cloned());
         let done = OnRelease {
-            component: "checkout",
             release: ReleaseIdentity::named(format!("checkout-{release}")),
             action,
             operation: Some("op-m"),
             actor: Some("bo"),
             reason: Some("it leaks"),
         };
-        self.entries
-            .push(of_release(&done, newest.as_ref(), &self.recorder()));
+        self.entries.push(of_release(
+            "checkout",
+            &done,
+            newest.as_ref(),
+            &self.recorder(),
+        ));
     }
 
     fn retire(&mut self, through: i64, finish: bool) {

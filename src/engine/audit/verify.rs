@@ -352,7 +352,10 @@ fn differences(pin: &ReleasePin, before: Option<&AuditEntry>, newest: &AuditEntr
         .map(|(key, _)| format!("spec.{key} is not what the pin says"))
         .collect();
     let effective = pin.spec.effective_release(spec.at.0);
-    if spec.to.as_ref().map(|to| to.name.as_str()) != Some(effective) {
+    // Whether a GitOps tool owned the pin then is not known any more.
+    let over_git = pin.spec.release_that_counts(spec.at.0, true);
+    let to = spec.to.as_ref().map(|to| to.name.as_str());
+    if to != Some(effective) && to != Some(over_git) {
         what.push(format!(
             "it does not lead to {effective}, which the pin names"
         ));

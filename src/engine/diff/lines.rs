@@ -28,8 +28,8 @@ pub struct Line {
     pub before: Option<usize>,
     /// Its number in the second text, from 1.
     pub after: Option<usize>,
-    /// What it says, without its line end; not cleaned for a terminal.
-    pub text: String,
+    /// Where in the text of its hunk it stands, without its line end.
+    text: Range<usize>,
     /// Whether a line end follows; only the last line of a text may have none.
     pub ended: bool,
     /// Where in the hunk the line stands that this one became or was.
@@ -54,9 +54,108 @@ pub struct Hunk {
     pub after: Span,
     /// Its lines, removed ones before added ones.
     pub lines: Vec<Line>,
+    /// What its lines say, one after the other: thousands of small texts would cost more than the diff.
+    text: String,
 }
 
 impl Hunk {
+    /// Makes a hunk that begins behind some lines of each side, with room for its own.
+    pub(super) fn begin(before: usize, after: usize, lines: usize) -> Self {
+        let empty = |start| Span { start, count: 0 };
+        Self {
+            before: empty(before),
+            after: empty(after),
+            lines: Vec::with_capacity(lines),
+            text: String::with_capacity(lines.saturating_mul(LENGTH)),
+        }
+    }
+
+    /// Writes one line.
+    pub(super) fn write_line(&mut self, kind: Kind, write: impl FnOnce(&mut String)) {
+        let at = self.text.len();
+        write(&mut self.text);
+        let ended = self.text.ends_with('\n');
+        let end = self.text.len() - usize::from(ended);
+        self.push(kind, at..end, ended);
+    }
+
+    /// Writes lines of one kind; `skip` of them are left out, and no more than `limit` taken. Returns how
+    /// many were.
+    pub(super) fn write(
+        &mut self,
+        kind: Kind,
+        skip: usize,
+        limit: usize,
+        write: impl FnOnce(&mut String),
+    ) -> usize {
+        let mut at = self.text.len();
+        write(&mut self.text);
+        let (known, end) = (self.lines.len(), self.text.len());
+        let mut skipped = 0;
+        while at < end && self.lines.len() - known < limit {
+            let rest = self.text.get(at..end).unwrap_or_default();
+            let length = rest.find('\n').unwrap_or(rest.len());
+            let ended = length < rest.len();
+            if skipped < skip {
+                skipped += 1;
+            } else {
+                self.push(kind, at..at + length, ended);
+            }
+            at += length + usize::from(ended);
+        }
+        self.lines.len() - known
+    }
+
+    fn push(&mut self, kind: Kind, text: Range<usize>, ended: bool) {
+        let next = |span: &mut Span, is_there: bool| {
+            is_there.then(|| {
+                // An empty run stands behind the line before it, another one begins with its first.
+                span.start += usize::from(span.count == 0);
+                span.count += 1;
+                span.start + span.count - 1
+            })
+        };
+        let before = next(&mut self.before, kind != Kind::Added);
+        let after = next(&mut self.after, kind != Kind::Removed);
+        self.lines.push(Line {
+            kind,
+            before,
+            after,
+            text,
+            ended,
+            pair: None,
+        });
+    }
+
+    /// Returns what a line says, without its line end; not cleaned for a terminal.
+    pub fn text(&self, line: &Line) -> &str {
+        self.text.get(line.text.clone()).unwrap_or_default()
+    }
+
+    /// Pairs removed with added lines from one line on: one to one where there are as many, else by what
+    /// they begin with.
+    pub(super) fn pair(&mut self, removed: usize, added: usize) {
+        let end = self.lines.len();
+        let as_many = added - removed == end - added;
+        let mut next = added;
+        for at in removed..added {
+            let found = match as_many {
+                true => Some(next),
+                false => {
+                    let own = head(self.text(&self.lines[at]));
+                    (next..end.min(next + REACH))
+                        .find(|other| head(self.text(&self.lines[*other])) == own)
+                }
+            };
+            let Some(other) = found.filter(|other| *other < end) else {
+                continue;
+            };
+            self.lines[at].pair = Some(other);
+            self.lines[other].pair = Some(at);
+            next = other + 1;
+        }
+    }
+
     /// Finds the bytes of a line's text that changed inside it; worked out when asked, for what is seen.
     pub fn words(&self, line: usize) -> Vec<Range<usize>> {
         let Some(this) = self.lines.get(line) else {
@@ -66,8 +165,8 @@ impl Hunk {
             return Vec::new();
         };
         match this.kind {
-            Kind::Removed => words(&this.text, &other.text).0,
-            Kind::Added => words(&other.text, &this.text).1,
+            Kind::Removed => words(self.text(this), self.text(other)).0,
+            Kind::Added => words(self.text(other), self.text(this)).1,
             Kind::Context => Vec::new(),
         }
     }
@@ -96,13 +195,13 @@ impl Lines {
             for line in &hunk.lines {
                 if line.kind != Kind::Added {
                     let found = old.get(at)?;
-                    if found.strip_suffix('\n').unwrap_or(found) != line.text {
+                    if found.strip_suffix('\n').unwrap_or(found) != hunk.text(line) {
                         return None;
                     }
                     at += 1;
                 }
                 if line.kind != Kind::Removed {
-                    out.push_str(&line.text);
+                    out.push_str(hunk.text(line));
                     if line.ended {
                         out.push('\n');
                     }
@@ -140,78 +239,34 @@ fn hunk(old: &[&str], new: &[&str], edits: &[Edit], context: usize) -> Hunk {
     let last = edits.last().expect("BUG: a chunk has an item");
     let lead = context.min(first.before.start);
     let tail = context.min(old.len() - last.before.end);
-    let before = first.before.start - lead..last.before.end + tail;
-    let after = first.after.start - lead..last.after.end + tail;
-    let mut lines = Vec::with_capacity(before.len().max(after.len()));
-    let (mut at, mut at_after) = (before.start, after.start);
-    let end = Edit {
-        before: before.end..before.end,
-        after: after.end..after.end,
+    let mut at = first.before.start - lead;
+    let removed = last.before.end - first.before.start;
+    let added: usize = edits.iter().map(|edit| edit.after.len()).sum();
+    let room = lead + removed + added + tail;
+    let mut hunk = Hunk::begin(at, first.after.start - lead, room);
+    let put = |hunk: &mut Hunk, kind: Kind, lines: &[&str]| {
+        for line in lines {
+            hunk.write_line(kind, |out| out.push_str(line));
+        }
     };
-    for edit in edits.iter().chain([&end]) {
-        for (number, text) in (at..).zip(&old[at..edit.before.start]) {
-            let other = at_after + number - at;
-            lines.push(line(Kind::Context, Some(number), Some(other), text));
-        }
-        let removed = lines.len();
-        for (number, text) in (edit.before.start..).zip(&old[edit.before.clone()]) {
-            lines.push(line(Kind::Removed, Some(number), None, text));
-        }
-        let added = lines.len();
-        for (number, text) in (edit.after.start..).zip(&new[edit.after.clone()]) {
-            lines.push(line(Kind::Added, None, Some(number), text));
-        }
-        pair(&mut lines, removed, added);
-        (at, at_after) = (edit.before.end, edit.after.end);
+    for edit in edits {
+        put(&mut hunk, Kind::Context, &old[at..edit.before.start]);
+        let removed = hunk.lines.len();
+        put(&mut hunk, Kind::Removed, &old[edit.before.clone()]);
+        let added = hunk.lines.len();
+        put(&mut hunk, Kind::Added, &new[edit.after.clone()]);
+        hunk.pair(removed, added);
+        at = edit.before.end;
     }
-    Hunk {
-        before: span(&before),
-        after: span(&after),
-        lines,
-    }
+    put(&mut hunk, Kind::Context, &old[at..at + tail]);
+    hunk
 }
 
-fn line(kind: Kind, before: Option<usize>, after: Option<usize>, text: &str) -> Line {
-    let stripped = text.strip_suffix('\n');
-    Line {
-        kind,
-        before: before.map(|at| at + 1),
-        after: after.map(|at| at + 1),
-        text: stripped.unwrap_or(text).to_owned(),
-        ended: stripped.is_some(),
-        pair: None,
-    }
-}
-
-fn span(range: &Range<usize>) -> Span {
-    Span {
-        start: range.start + usize::from(!range.is_empty()),
-        count: range.len(),
-    }
-}
+/// How long a line is, about.
+const LENGTH: usize = 40;
 
 /// How far down a line's partner is looked for.
 const REACH: usize = 16;
-
-/// Pairs removed with added lines: one to one where there are as many, else by what they begin with.
-fn pair(lines: &mut [Line], removed: usize, added: usize) {
-    let end = lines.len();
-    let as_many = added - removed == end - added;
-    let mut next = added;
-    for at in removed..added {
-        let found = match as_many {
-            true => Some(next),
-            false => (next..end.min(next + REACH))
-                .find(|other| head(&lines[*other].text) == head(&lines[at].text)),
-        };
-        let Some(other) = found.filter(|other| *other < end) else {
-            continue;
-        };
-        lines[at].pair = Some(other);
-        lines[other].pair = Some(at);
-        next = other + 1;
-    }
-}
 
 /// What names a line of YAML: its indentation and key.
 fn head(text: &str) -> &str {

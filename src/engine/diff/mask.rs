@@ -9,14 +9,25 @@ pub(super) const MASK_CHANGED: &str = "*** (changed)";
 /// What `kubectl apply` keeps: the whole object as text, with every value of a Secret.
 pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Tells whether a map is a Secret, wherever it stands.
-pub(super) fn is_secret(map: &Map<String, Value>) -> bool {
-    map.get("kind").and_then(Value::as_str) == Some("Secret")
+/// What a map says of the values in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Secrecy {
+    /// Nothing.
+    Open,
+    /// It is a Secret, wherever it stands.
+    Secret,
+    /// Its items are Secrets, and need not say so themselves.
+    List,
 }
 
-/// Tells whether the items of a map are Secrets that need not say so themselves.
-pub(super) fn is_secret_list(map: &Map<String, Value>) -> bool {
-    map.get("kind").and_then(Value::as_str) == Some("SecretList")
+impl Secrecy {
+    pub(super) fn of(map: &Map<String, Value>) -> Self {
+        match map.get("kind") {
+            Some(Value::String(kind)) if kind == "Secret" => Self::Secret,
+            Some(Value::String(kind)) if kind == "SecretList" => Self::List,
+            _ => Self::Open,
+        }
+    }
 }
 
 /// Tells whether a field of a Secret carries its values.
@@ -33,8 +44,7 @@ pub(super) fn is_open_annotation(text: &Value) -> bool {
 fn holds_secret(value: &Value) -> bool {
     match value {
         Value::Object(map) => {
-            is_secret(map)
-                || is_secret_list(map)
+            Secrecy::of(map) != Secrecy::Open
                 || map
                     .iter()
                     .any(|(key, value)| key == LAST_APPLIED || holds_secret(value))
@@ -48,8 +58,8 @@ fn holds_secret(value: &Value) -> bool {
 pub(super) fn masked(value: &Value, secret: bool) -> Value {
     match value {
         Value::Object(map) => {
-            let secret = secret || is_secret(map);
-            let list = is_secret_list(map);
+            let own = Secrecy::of(map);
+            let (secret, list) = (secret || own == Secrecy::Secret, own == Secrecy::List);
             let entries = map.iter().map(|(key, value)| {
                 let shown = match key.as_str() {
                     field if secret && is_secret_field(field) => values(value),

@@ -12,6 +12,7 @@ mod lines;
 mod mask;
 mod output;
 mod pairing;
+mod script;
 mod sequence;
 mod tree;
 mod words;
@@ -19,7 +20,6 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 use serde::Serialize;
@@ -27,8 +27,6 @@ use serde_json::Value;
 
 pub use lines::{Hunk, Kind, Line, Lines, Span, lines};
 pub use words::words;
-
-use crate::yaml;
 
 /// Says what to compare and what to show.
 #[derive(Debug, Clone, Copy)]
@@ -83,18 +81,43 @@ pub struct Identity {
 impl Identity {
     /// Reads the identity of an object; what is missing is empty.
     pub fn of(object: &Value) -> Self {
-        let text = |at: &str| {
-            let found = object.pointer(at).and_then(Value::as_str);
-            found.unwrap_or_default().to_owned()
+        Key::of(object).into()
+    }
+}
+
+/// An identity by reference, to pair objects by.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key<'a> {
+    group: &'a str,
+    kind: &'a str,
+    namespace: &'a str,
+    name: &'a str,
+}
+
+impl<'a> Key<'a> {
+    fn of(object: &'a Value) -> Self {
+        let metadata = object.get("metadata");
+        let text = |map: Option<&'a Value>, key: &str| {
+            let found = map.and_then(|map| map.get(key));
+            found.and_then(Value::as_str).unwrap_or_default()
         };
-        let version = text("/apiVersion");
+        let version = text(Some(object), "apiVersion");
         Self {
-            group: version
-                .split_once('/')
-                .map_or(String::new(), |(group, _)| group.to_owned()),
-            kind: text("/kind"),
-            namespace: text("/metadata/namespace"),
-            name: text("/metadata/name"),
+            group: version.split_once('/').map_or("", |(group, _)| group),
+            kind: text(Some(object), "kind"),
+            namespace: text(metadata, "namespace"),
+            name: text(metadata, "name"),
+        }
+    }
+}
+
+impl From<Key<'_>> for Identity {
+    fn from(key: Key<'_>) -> Self {
+        Self {
+            group: key.group.to_owned(),
+            kind: key.kind.to_owned(),
+            namespace: key.namespace.to_owned(),
+            name: key.name.to_owned(),
         }
     }
 }
@@ -161,26 +184,12 @@ pub struct Diff {
 
 /// Compares two sets of objects.
 pub fn diff(before: &[Value], after: &[Value], options: &Options) -> Diff {
-    // An identity that stands twice in a set is paired in the order in which it stands there.
-    let mut pairs: BTreeMap<(Identity, usize), [Option<&Value>; 2]> = BTreeMap::new();
-    for (side, set) in [before, after].into_iter().enumerate() {
-        let mut seen: BTreeMap<Identity, usize> = BTreeMap::new();
-        for object in set {
-            let identity = Identity::of(object);
-            let count = seen.entry(identity.clone()).or_default();
-            let pair = pairs.entry((identity, *count)).or_default();
-            if let Some(place) = pair.get_mut(side) {
-                *place = Some(object);
-            }
-            *count += 1;
-        }
-    }
+    let mut walk = tree::Walk::new(options);
     let mut coarse = 0;
-    let objects: Vec<ObjectDiff> = pairs
-        .into_iter()
-        .map(|((identity, _), [before, after])| {
-            let (object, exact) = compare(identity, before, after, options);
-            coarse += usize::from(!exact);
+    let objects: Vec<ObjectDiff> = pairs(before, after)
+        .map(|(key, before, after)| {
+            let object = compare(key.into(), before, after, &mut walk);
+            coarse += usize::from(!walk.exact);
             object
         })
         .collect();
@@ -193,45 +202,72 @@ pub fn diff(before: &[Value], after: &[Value], options: &Options) -> Diff {
     Diff { objects, coarse }
 }
 
-/// Compares one pair; tells too whether there was time to do it exactly.
-fn compare(
+/// Pairs the objects of two sets, in the order of their identities. One that stands twice in a set is
+/// paired in the order in which it stands there.
+fn pairs<'a>(
+    before: &'a [Value],
+    after: &'a [Value],
+) -> impl Iterator<Item = (Key<'a>, Option<&'a Value>, Option<&'a Value>)> {
+    let sorted = |set: &'a [Value]| {
+        let mut keys: Vec<(Key<'a>, &'a Value)> =
+            set.iter().map(|object| (Key::of(object), object)).collect();
+        keys.sort_by_key(|(key, _)| *key);
+        keys.into_iter().peekable()
+    };
+    let (mut before, mut after) = (sorted(before), sorted(after));
+    std::iter::from_fn(move || {
+        let order = match (before.peek(), after.peek()) {
+            (Some((old, _)), Some((new, _))) => old.cmp(new),
+            (Some(_), None) => std::cmp::Ordering::Less,
+            (None, Some(_)) => std::cmp::Ordering::Greater,
+            (None, None) => return None,
+        };
+        let old = if order.is_le() { before.next() } else { None };
+        let new = if order.is_ge() { after.next() } else { None };
+        let (key, _) = old.or(new)?;
+        Some((
+            key,
+            old.map(|(_, object)| object),
+            new.map(|(_, object)| object),
+        ))
+    })
+}
+
+/// Compares one pair.
+fn compare<'a>(
     identity: Identity,
-    before: Option<&Value>,
-    after: Option<&Value>,
-    options: &Options,
-) -> (ObjectDiff, bool) {
-    let mut walk = tree::Walk::new(options);
-    let (change, before, after) = match (before, after) {
-        (Some(before), Some(after)) if before == after => (Change::Same, None, None),
+    before: Option<&'a Value>,
+    after: Option<&'a Value>,
+    walk: &mut tree::Walk<'a>,
+) -> ObjectDiff {
+    walk.begin();
+    let change = match (before, after) {
+        (Some(before), Some(after)) if before == after => Change::Same,
         (Some(before), Some(after)) => {
-            let (before, after) = walk.objects(before, after);
+            walk.objects(before, after);
             match walk.fields.is_empty() {
-                true => (Change::Same, None, None),
-                false => (Change::Changed, Some(before), Some(after)),
+                true => Change::Same,
+                false => Change::Changed,
             }
         }
-        (Some(_), None) if !options.lines => (Change::Removed, None, None),
-        (None, Some(_)) if !options.lines => (Change::Added, None, None),
-        (Some(before), None) => (Change::Removed, Some(walk.alone(before)), None),
-        (None, Some(after)) => (Change::Added, None, Some(walk.alone(after))),
-        (None, None) => (Change::Same, None, None),
+        (Some(before), None) => {
+            walk.alone(Side::Before, before);
+            Change::Removed
+        }
+        (None, Some(after)) => {
+            walk.alone(Side::After, after);
+            Change::Added
+        }
+        (None, None) => Change::Same,
     };
-    let written = |value: Option<Value>| {
-        let shown = value.filter(|_| options.lines);
-        shown.map_or(String::new(), |value| yaml::write(&value))
+    let hunks = match change {
+        Change::Same => Vec::new(),
+        _ => walk.script.hunks(walk.options.context),
     };
-    let found = lines(
-        &written(before),
-        &written(after),
-        options.context,
-        options.deadline,
-    );
-    let exact = walk.exact && found.coarse.is_none();
-    let object = ObjectDiff {
+    ObjectDiff {
         identity,
         change,
-        fields: walk.fields,
-        hunks: found.hunks,
-    };
-    (object, exact)
+        fields: std::mem::take(&mut walk.fields),
+        hunks,
+    }
 }

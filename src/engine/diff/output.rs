@@ -160,7 +160,7 @@ pub(super) fn write_hunks(out: &mut String, hunks: &[Hunk]) {
                 Kind::Removed => '-',
                 Kind::Added => '+',
             });
-            out.push_str(&text::clean(&line.text));
+            out.push_str(&text::clean(hunk.text(line)));
             out.push('\n');
             if !line.ended {
                 out.push_str("\\ No newline at end of file\n");
@@ -177,7 +177,7 @@ fn hunk(hunk: &Hunk) -> Value {
             "kind": line.kind,
             "before": line.before,
             "after": line.after,
-            "text": line.text,
+            "text": hunk.text(line),
             "words": words,
         })
     });

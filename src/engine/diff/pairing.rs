@@ -1,5 +1,6 @@
 //! Which items of two lists are the same ones.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::Value;
@@ -24,44 +25,59 @@ pub(super) fn is_ordered(key: &str) -> bool {
     key == "initContainers"
 }
 
+/// What the items of two lists are called.
+pub(super) struct Names<'a> {
+    /// The key that names them.
+    pub(super) key: &'static str,
+    /// The names in the first list.
+    pub(super) before: Vec<Cow<'a, str>>,
+    /// The names in the second list.
+    pub(super) after: Vec<Cow<'a, str>>,
+}
+
 /// Names the items of two lists when one kind of key names all of them, each once in its list.
-pub(super) fn names(before: &[Value], after: &[Value]) -> Option<[Vec<String>; 2]> {
+pub(super) fn names<'a>(before: &'a [Value], after: &'a [Value]) -> Option<Names<'a>> {
     if before.is_empty() && after.is_empty() {
         return None;
     }
     KEYS.iter().find_map(|(first, second)| {
-        let named = |list: &[Value]| -> Option<Vec<String>> {
-            let names: Vec<String> = list
+        let named = |list: &'a [Value]| -> Option<Vec<Cow<'a, str>>> {
+            let names: Vec<Cow<'a, str>> = list
                 .iter()
                 .map(|item| name(item, first, *second))
                 .collect::<Option<_>>()?;
-            let mut seen: Vec<&String> = names.iter().collect();
+            let mut seen: Vec<&str> = names.iter().map(Cow::as_ref).collect();
             seen.sort_unstable();
             seen.is_sorted_by(|a, b| a < b).then_some(names)
         };
-        Some([named(before)?, named(after)?])
+        Some(Names {
+            key: first,
+            before: named(before)?,
+            after: named(after)?,
+        })
     })
 }
 
-fn name(item: &Value, first: &str, second: Option<(&str, &str)>) -> Option<String> {
+fn name<'a>(item: &'a Value, first: &str, second: Option<(&str, &str)>) -> Option<Cow<'a, str>> {
     let map = item.as_object()?;
-    let mut name = format!("{first}={}", scalar(map.get(first)?)?);
-    if let Some((key, default)) = second {
-        let value = match map.get(key) {
-            None | Some(Value::Null) => default.to_owned(),
-            Some(value) => scalar(value)?,
-        };
-        if value != default {
-            name.push_str(&format!(",{key}={value}"));
-        }
-    }
-    Some(name)
+    let name = scalar(map.get(first)?)?;
+    let Some((key, default)) = second else {
+        return Some(name);
+    };
+    let value = match map.get(key) {
+        None | Some(Value::Null) => return Some(name),
+        Some(value) => scalar(value)?,
+    };
+    Some(match value == default {
+        true => name,
+        false => format!("{name},{key}={value}").into(),
+    })
 }
 
-fn scalar(value: &Value) -> Option<String> {
+fn scalar(value: &Value) -> Option<Cow<'_, str>> {
     match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
+        Value::String(text) => Some(text.into()),
+        Value::Number(number) => Some(number.to_string().into()),
         _ => None,
     }
 }
@@ -71,22 +87,27 @@ pub(super) type Pair = (Option<usize>, Option<usize>);
 
 /// Pairs named items in the order of `before`, new ones behind what they stand behind in `after`;
 /// tells too whether the items that both have stand in another order.
-pub(super) fn by_name(before: &[String], after: &[String]) -> (Vec<Pair>, bool) {
+pub(super) fn by_name(before: &[Cow<'_, str>], after: &[Cow<'_, str>]) -> (Vec<Pair>, bool) {
+    // Mostly nothing came, went or moved.
+    if before == after {
+        let pairs = (0..before.len()).map(|at| (Some(at), Some(at)));
+        return (pairs.collect(), false);
+    }
     let places: HashMap<&str, usize> = after
         .iter()
         .enumerate()
-        .map(|(at, name)| (name.as_str(), at))
+        .map(|(at, name)| (name.as_ref(), at))
         .collect();
     let known: HashMap<&str, usize> = before
         .iter()
         .enumerate()
-        .map(|(at, name)| (name.as_str(), at))
+        .map(|(at, name)| (name.as_ref(), at))
         .collect();
     // New items by the known item that they follow; those at the start follow none.
     let mut following: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
     let mut last = None;
     for (at, name) in after.iter().enumerate() {
-        match known.get(name.as_str()) {
+        match known.get(name.as_ref()) {
             Some(place) => last = Some(*place),
             None => following.entry(last).or_default().push(at),
         }
@@ -98,7 +119,7 @@ pub(super) fn by_name(before: &[String], after: &[String]) -> (Vec<Pair>, bool) 
     };
     append(None, &mut pairs);
     for (at, name) in before.iter().enumerate() {
-        pairs.push((Some(at), places.get(name.as_str()).copied()));
+        pairs.push((Some(at), places.get(name.as_ref()).copied()));
         append(Some(at), &mut pairs);
     }
     let common = pairs.iter().filter_map(|pair| match pair {

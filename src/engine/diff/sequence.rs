@@ -55,11 +55,64 @@ pub(super) fn edits<T: Eq + Hash>(before: &[T], after: &[T], deadline: Option<In
         found.push(a, b);
         return found;
     }
-    if is_past(deadline) {
-        found.exact = false;
-        found.push(a, b);
+    if let Some(runs) = in_place(&before[a.clone()], &after[b.clone()]) {
+        for run in runs {
+            let old = a.start + run.start..a.start + run.end;
+            let new = b.start + run.start..b.start + run.end;
+            match run.len() {
+                1 => found.push(old, new),
+                _ => general(before, after, old, new, deadline, &mut found),
+            }
+        }
         return found;
     }
+    general(before, after, a, b, deadline, &mut found);
+    found
+}
+
+/// Finds what was changed in place, where the sequences are as long and most items stand where they
+/// stood: then nothing has to be looked for.
+fn in_place<T: Eq>(before: &[T], after: &[T]) -> Option<Vec<Range<usize>>> {
+    if before.len() != after.len() {
+        return None;
+    }
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    let mut changed = 0;
+    for (at, _) in before
+        .iter()
+        .zip(after)
+        .enumerate()
+        .filter(|(_, (a, b))| a != b)
+    {
+        changed += 1;
+        if changed * 4 > before.len() {
+            return None;
+        }
+        match runs.last_mut() {
+            Some(run) if run.end == at => run.end += 1,
+            _ => runs.push(at..at + 1),
+        }
+    }
+    Some(runs)
+}
+
+/// Compares two runs that begin and end differently.
+fn general<T: Eq + Hash>(
+    before: &[T],
+    after: &[T],
+    a: Range<usize>,
+    b: Range<usize>,
+    deadline: Option<Instant>,
+    found: &mut Edits,
+) {
+    if is_past(deadline) {
+        found.exact = false;
+        return found.push(a, b);
+    }
+    let mut inner = Edits {
+        edits: Vec::new(),
+        exact: true,
+    };
     let (left, right) = number(&before[a.clone()], &after[b.clone()]);
     let (mut from_a, mut from_b) = (0, 0);
     let end = (left.len(), right.len());
@@ -70,15 +123,35 @@ pub(super) fn edits<T: Eq + Hash>(before: &[T], after: &[T], deadline: Option<In
             from_a..to_a,
             from_b..to_b,
             deadline,
-            &mut found,
+            &mut inner,
         );
         (from_a, from_b) = (to_a + 1, to_b + 1);
     }
-    for edit in &mut found.edits {
-        edit.before = edit.before.start + a.start..edit.before.end + a.start;
-        edit.after = edit.after.start + b.start..edit.after.end + b.start;
+    found.exact &= inner.exact;
+    for edit in inner.edits {
+        found.push(
+            edit.before.start + a.start..edit.before.end + a.start,
+            edit.after.start + b.start..edit.after.end + b.start,
+        );
     }
-    found
+}
+
+/// Walks two sequences along their edits: what both have as (before, after), else what one has. `end`
+/// is the length of the first.
+pub(super) fn each(
+    edits: &[Edit],
+    end: usize,
+    mut run: impl FnMut(Option<Range<usize>>, Option<Range<usize>>),
+) {
+    let (mut at, mut at_after) = (0, 0);
+    for edit in edits {
+        let equal = at..edit.before.start;
+        run(Some(equal), Some(at_after..edit.after.start));
+        run(Some(edit.before.clone()), None);
+        run(None, Some(edit.after.clone()));
+        (at, at_after) = (edit.before.end, edit.after.end);
+    }
+    run(Some(at..end), Some(at_after..at_after + end - at));
 }
 
 fn is_past(deadline: Option<Instant>) -> bool {

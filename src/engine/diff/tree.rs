@@ -1,10 +1,15 @@
-//! Walks two objects side by side, collects what differs, and makes the two values that are shown.
+//! Walks two objects side by side, collects what differs, and notes the YAML of both on the way.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use super::mask::{self, LAST_APPLIED, MASK, MASK_CHANGED};
+use super::mask::{self, LAST_APPLIED, MASK, MASK_CHANGED, Secrecy};
+use super::script::{At, Script, Sides, What};
 use super::{FieldChange, Options, Side, pairing, sequence};
 use crate::api::labels;
+use crate::yaml::Block;
 
 /// What servers write into metadata.
 const GENERATED: &[&str] = &[
@@ -24,338 +29,553 @@ const DERIVED: &[&str] = &[
     labels::AUDIT_HEAD,
 ];
 
+/// The maps of an object that may hold noise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Object,
+    Metadata,
+    Annotations,
+    Inner,
+}
+
+impl Level {
+    /// Returns the level of what stands under a key.
+    fn under(self, key: &str) -> Self {
+        match (self, key) {
+            (Self::Object, "metadata") => Self::Metadata,
+            (Self::Metadata, "annotations") => Self::Annotations,
+            _ => Self::Inner,
+        }
+    }
+
+    fn is_noise(self, key: &str) -> bool {
+        match self {
+            Self::Object => key == "status",
+            Self::Metadata => GENERATED.contains(&key),
+            Self::Annotations => DERIVED.contains(&key),
+            Self::Inner => false,
+        }
+    }
+}
+
+/// One step of a path; made into text only where something differs.
+#[derive(Debug, Clone)]
+enum Step<'a> {
+    Key(&'a str),
+    Named(&'static str, Cow<'a, str>),
+    Index(usize),
+}
+
 /// One comparison of two objects.
 pub(super) struct Walk<'a> {
-    options: &'a Options,
-    path: String,
+    pub(super) options: &'a Options,
+    path: Vec<Step<'a>>,
     pub(super) fields: Vec<FieldChange>,
-    /// False when the deadline passed and some list is compared coarser than it could be.
+    /// The lines of both, where they are asked for.
+    pub(super) script: Script<'a>,
+    /// False when the deadline passed and some list or text is compared coarser than it could be.
     pub(super) exact: bool,
 }
+
+type Maps<'a> = [Option<&'a Map<String, Value>>; 2];
 
 impl<'a> Walk<'a> {
     pub(super) fn new(options: &'a Options) -> Self {
         Self {
             options,
-            path: String::new(),
+            path: Vec::new(),
             fields: Vec::new(),
+            script: Script::default(),
             exact: true,
         }
     }
 
-    /// Compares two objects; returns them as they are shown, or anything where no lines are asked for.
-    pub(super) fn objects(&mut self, before: &Value, after: &Value) -> (Value, Value) {
-        self.both(before, after, false)
+    /// Forgets what was found, and keeps the room for it.
+    pub(super) fn begin(&mut self) {
+        self.fields.clear();
+        self.script.clear();
+        self.exact = true;
     }
 
-    /// Returns an object that has no counterpart as it is shown.
-    pub(super) fn alone(&self, object: &Value) -> Value {
-        let mut shown = mask::masked(object, false);
-        if !self.options.show_noise
-            && let Some(map) = shown.as_object_mut()
-        {
-            map.remove("status");
-            if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
-                metadata.retain(|key, _| !is_noise("metadata", key));
-                let annotations = metadata.get_mut("annotations");
-                if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
-                    annotations.retain(|key, _| !is_noise("metadata.annotations", key));
-                    if annotations.is_empty() {
-                        metadata.remove("annotations");
-                    }
-                }
-            }
-        }
-        shown
+    /// Compares two objects.
+    pub(super) fn objects(&mut self, before: &'a Value, after: &'a Value) {
+        self.both(At::default(), before, after, false);
     }
 
-    fn both(&mut self, before: &Value, after: &Value, secret: bool) -> (Value, Value) {
+    /// Notes an object that has no counterpart.
+    pub(super) fn alone(&mut self, side: Side, object: &'a Value) {
+        let sides = match side {
+            Side::Before => Sides::Before,
+            Side::After => Sides::After,
+        };
+        let level = match self.options.show_noise {
+            true => Level::Inner,
+            false => Level::Object,
+        };
+        self.show_at(sides, At::default(), object, false, level);
+    }
+
+    fn both(&mut self, at: At<'a>, before: &'a Value, after: &'a Value, secret: bool) {
         match (before, after) {
-            _ if !self.options.lines && before == after => (Value::Null, Value::Null),
+            _ if !self.options.lines && before == after => {}
             (Value::Object(before), Value::Object(after)) => {
-                let (before, after) = self.maps(before, after, secret);
-                (before.into(), after.into())
+                self.maps(at, [Some(before), Some(after)], secret);
             }
-            (Value::Array(before), Value::Array(after)) => {
-                let (before, after) = self.lists(before, after, secret);
-                (before.into(), after.into())
-            }
-            _ if before == after => (before.clone(), after.clone()),
+            (Value::Array(old), Value::Array(new)) => match old == new {
+                true => self.show(Sides::Both, at, before, secret),
+                false => self.lists(at, old, new, secret),
+            },
+            _ if before == after => self.show(Sides::Both, at, before, secret),
             _ if !self.options.show_noise && is_empty(before) && is_empty(after) => {
-                (before.clone(), before.clone())
+                self.show(Sides::Both, at, before, false);
             }
             _ => {
-                let before = mask::masked(before, secret);
-                let after = mask::masked(after, secret);
-                self.found(Some(&before), Some(&after));
-                (before, after)
+                let shown = [before, after].map(|value| Some(mask::masked(value, secret)));
+                self.found(shown);
+                self.replace(at, before, after, secret);
             }
         }
     }
 
-    fn found(&mut self, before: Option<&Value>, after: Option<&Value>) {
+    fn replace(&mut self, at: At<'a>, before: &'a Value, after: &'a Value, secret: bool) {
+        if let (Value::String(before), Value::String(after)) = (before, after)
+            && self.options.lines
+            && !self.path.is_empty()
+            && let (Some(before), Some(after)) = (Block::of(before), Block::of(after))
+        {
+            let deadline = self.options.deadline;
+            self.exact &= self.script.texts(at, before, after, deadline);
+            return;
+        }
+        self.show(Sides::Before, at, before, secret);
+        self.show(Sides::After, at, after, secret);
+    }
+
+    fn found(&mut self, [before, after]: [Option<Value>; 2]) {
+        let mut path = String::with_capacity(64);
+        for step in &self.path {
+            let _ = match step {
+                Step::Key(key) => push_key(&mut path, key),
+                Step::Named(key, name) => write!(path, "[{key}={name}]"),
+                Step::Index(index) => write!(path, "[{index}]"),
+            };
+        }
         self.fields.push(FieldChange {
-            path: self.path.clone(),
-            before: before.cloned(),
-            after: after.cloned(),
+            path,
+            before,
+            after,
         });
     }
 
     /// Runs a step one key or item deeper.
-    fn within<T>(&mut self, push: impl FnOnce(&mut String), run: impl FnOnce(&mut Self) -> T) -> T {
-        let length = self.path.len();
-        push(&mut self.path);
-        let result = run(self);
-        self.path.truncate(length);
-        result
+    fn within(&mut self, step: Step<'a>, run: impl FnOnce(&mut Self)) {
+        self.path.push(step);
+        run(self);
+        self.path.pop();
     }
 
-    fn maps(
+    fn level(&self) -> Level {
+        match self.path.as_slice() {
+            [] => Level::Object,
+            [Step::Key("metadata")] => Level::Metadata,
+            [Step::Key("metadata"), Step::Key("annotations")] => Level::Annotations,
+            _ => Level::Inner,
+        }
+    }
+
+    /// Notes a map or list: its key, what `inside` notes, and on the sides that have it and of which
+    /// nothing is noted, that it is empty.
+    fn hold(
         &mut self,
-        before: &Map<String, Value>,
-        after: &Map<String, Value>,
-        secret: bool,
-    ) -> (Map<String, Value>, Map<String, Value>) {
-        let secret = secret || mask::is_secret(before) || mask::is_secret(after);
-        let list = mask::is_secret_list(before) || mask::is_secret_list(after);
-        let (mut left, mut right) = (Map::new(), Map::new());
-        let new = after.keys().filter(|key| !before.contains_key(*key));
-        for key in before.keys().chain(new) {
-            if !self.options.show_noise && is_noise(&self.path, key) {
-                continue;
-            }
-            let (old, new) = (before.get(key), after.get(key));
-            let is_hidden = self.is_hidden(key, old, new);
-            let (old, new) = self.within(
-                |path| push_key(path, key),
-                |walk| match key.as_str() {
-                    _ if is_hidden => (None, None),
-                    field if secret && mask::is_secret_field(field) => walk.secrets(old, new),
-                    LAST_APPLIED => walk.annotation(old, new),
-                    field => walk.field(old, new, list && field == "items"),
-                },
-            );
-            if self.options.lines {
-                left.extend(old.map(|value| (key.clone(), value)));
-                right.extend(new.map(|value| (key.clone(), value)));
+        sides: Sides,
+        at: At<'a>,
+        empty: &'static str,
+        inside: impl FnOnce(&mut Self),
+    ) {
+        if !self.options.lines {
+            return inside(self);
+        }
+        let mark = self.script.mark();
+        if at.key.is_some() {
+            self.script.push(sides, at, What::Open);
+        }
+        let begun = self.script.mark();
+        inside(self);
+        if let Some(silent) = self.script.silent(begun, sides) {
+            match at.key {
+                Some(_) => self.script.close(mark, silent, empty),
+                None => self.script.push(silent, at, What::Nothing(empty)),
             }
         }
-        (left, right)
+    }
+
+    /// Notes a map as [`Self::hold`] does, and nothing where nothing of it is noted.
+    fn hold_unless_silent(&mut self, sides: Sides, at: At<'a>, inside: impl FnOnce(&mut Self)) {
+        if !self.options.lines {
+            return inside(self);
+        }
+        let mark = self.script.mark();
+        self.script.push(sides, at, What::Open);
+        let begun = self.script.mark();
+        inside(self);
+        if self.script.silent(begun, sides) == Some(sides) {
+            self.script.take_back(mark);
+        }
+    }
+
+    fn maps(&mut self, at: At<'a>, maps: Maps<'a>, secret: bool) {
+        let [before, after] = maps;
+        let Some(sides) = Sides::of(before.is_some(), after.is_some()) else {
+            return;
+        };
+        let own = maps.map(|map| map.map_or(Secrecy::Open, Secrecy::of));
+        let secret = secret || own.contains(&Secrecy::Secret);
+        let list = own.contains(&Secrecy::List);
+        let level = self.level();
+        let inside = |walk: &mut Self| {
+            for (key, old, new) in Merged::new(before, after) {
+                let noise = !walk.options.show_noise;
+                if noise && (level.is_noise(key) || walk.is_hidden(level, key, old, new)) {
+                    continue;
+                }
+                let at = at.entry(key);
+                // Most fields are scalars that did not change: nothing of theirs is hidden or masked.
+                if let (Some(old), Some(new)) = (old, new)
+                    && is_scalar(old)
+                    && !secret
+                    && key != LAST_APPLIED
+                    && old == new
+                {
+                    walk.show(Sides::Both, at, old, false);
+                    continue;
+                }
+                walk.within(Step::Key(key), |walk| match key {
+                    field if secret && mask::is_secret_field(field) => walk.secrets(at, old, new),
+                    LAST_APPLIED => walk.annotation(at, old, new),
+                    field => walk.field(at, old, new, list && field == "items"),
+                });
+            }
+        };
+        match sides {
+            Sides::Both => self.hold(sides, at, "{}", inside),
+            _ => self.hold_unless_silent(sides, at, inside),
+        }
     }
 
     /// Tells whether a field that one side does not have says nothing.
-    fn is_hidden(&self, key: &str, old: Option<&Value>, new: Option<&Value>) -> bool {
+    fn is_hidden(&self, level: Level, key: &str, old: Option<&Value>, new: Option<&Value>) -> bool {
         let (only, side) = match (old, new) {
             (Some(old), None) => (old, Side::Before),
             (None, Some(new)) => (new, Side::After),
             _ => return false,
         };
         // What stands in a ConfigMap or Secret has no defaults.
-        let is_content = self.path.is_empty()
-            && matches!(key, "data" | "binaryData" | "stringData")
-            || matches!(self.path.as_str(), "data" | "binaryData" | "stringData");
-        !self.options.show_noise
-            && (is_empty(only) || self.options.live == Some(side) && !is_content)
+        let is_content = |key: &str| matches!(key, "data" | "binaryData" | "stringData");
+        let has_no_defaults = level == Level::Object && is_content(key)
+            || matches!(self.path.as_slice(), [Step::Key(parent)] if is_content(parent));
+        is_empty(only) || self.options.live == Some(side) && !has_no_defaults
     }
 
-    fn field(
-        &mut self,
-        old: Option<&Value>,
-        new: Option<&Value>,
-        secret: bool,
-    ) -> (Option<Value>, Option<Value>) {
+    fn field(&mut self, at: At<'a>, old: Option<&'a Value>, new: Option<&'a Value>, secret: bool) {
         // Noise inside these is told from the rest even where the whole map is new.
-        let is_metadata = matches!(self.path.as_str(), "metadata" | "metadata.annotations");
-        let nothing = Value::Object(Map::new());
-        let filled = |value: Value| Some(value).filter(|value| !is_empty(value));
+        let is_metadata = matches!(self.level(), Level::Metadata | Level::Annotations);
         match (old, new) {
-            (Some(old), Some(new)) => {
-                let (old, new) = self.both(old, new, secret);
-                (Some(old), Some(new))
+            (Some(old), Some(new)) => self.both(at, old, new, secret),
+            (Some(Value::Object(old)), None) if is_metadata => {
+                self.maps(at, [Some(old), None], secret);
             }
-            (Some(old), None) if is_metadata && old.is_object() => {
-                let (old, _) = self.both(old, &nothing, secret);
-                (filled(old), None)
-            }
-            (None, Some(new)) if is_metadata && new.is_object() => {
-                let (_, new) = self.both(&nothing, new, secret);
-                (None, filled(new))
+            (None, Some(Value::Object(new))) if is_metadata => {
+                self.maps(at, [None, Some(new)], secret);
             }
             (old, new) => {
-                let old = old.map(|value| mask::masked(value, secret));
-                let new = new.map(|value| mask::masked(value, secret));
-                self.found(old.as_ref(), new.as_ref());
-                (old, new)
+                self.found([old, new].map(|side| side.map(|value| mask::masked(value, secret))));
+                self.each(old, new, |walk, sides, value| {
+                    walk.show(sides, at, value, secret);
+                });
+            }
+        }
+    }
+
+    /// Runs something for the value of each side that has one.
+    fn each(
+        &mut self,
+        old: Option<&'a Value>,
+        new: Option<&'a Value>,
+        run: impl Fn(&mut Self, Sides, &'a Value),
+    ) {
+        for (sides, value) in [(Sides::Before, old), (Sides::After, new)] {
+            if let Some(value) = value {
+                run(self, sides, value);
             }
         }
     }
 
     /// Compares the values of a Secret without showing one.
-    fn secrets(
-        &mut self,
-        old: Option<&Value>,
-        new: Option<&Value>,
-    ) -> (Option<Value>, Option<Value>) {
+    fn secrets(&mut self, at: At<'a>, old: Option<&'a Value>, new: Option<&'a Value>) {
         match (old, new) {
             (Some(Value::Object(old)), Some(Value::Object(new))) => {
-                let (mut left, mut right) = (Map::new(), Map::new());
-                let added = new.keys().filter(|key| !old.contains_key(*key));
-                for key in old.keys().chain(added) {
-                    let (old, new) = self.within(
-                        |path| push_key(path, key),
-                        |walk| walk.secret(old.get(key), new.get(key)),
-                    );
-                    left.extend(old.map(|value| (key.clone(), value)));
-                    right.extend(new.map(|value| (key.clone(), value)));
-                }
-                (Some(left.into()), Some(right.into()))
+                self.hold(Sides::Both, at, "{}", |walk| {
+                    for (key, old, new) in Merged::new(Some(old), Some(new)) {
+                        let at = at.entry(key);
+                        walk.within(Step::Key(key), |walk| walk.secret(at, old, new));
+                    }
+                });
             }
-            (Some(_), Some(_)) => self.secret(old, new),
+            (Some(_), Some(_)) => self.secret(at, old, new),
             _ => {
-                let (old, new) = (old.map(mask::values), new.map(mask::values));
-                self.found(old.as_ref(), new.as_ref());
-                (old, new)
+                self.found([old, new].map(|side| side.map(mask::values)));
+                self.each(old, new, |walk, sides, value| {
+                    walk.show_masked(sides, at, value);
+                });
             }
         }
     }
 
-    fn secret(
-        &mut self,
-        old: Option<&Value>,
-        new: Option<&Value>,
-    ) -> (Option<Value>, Option<Value>) {
-        let shown = |value: Option<&Value>, text: &str| value.map(|_| Value::from(text));
+    fn secret(&mut self, at: At<'a>, old: Option<&'a Value>, new: Option<&'a Value>) {
         if old == new {
-            return (shown(old, MASK), shown(new, MASK));
+            return self.instead(Sides::Both, at, MASK);
         }
         let changed = if old.is_some() { MASK_CHANGED } else { MASK };
-        let (old, new) = (shown(old, MASK), shown(new, changed));
-        self.found(old.as_ref(), new.as_ref());
-        (old, new)
+        self.found([old.map(|_| MASK.into()), new.map(|_| changed.into())]);
+        self.each(old, new, |walk, sides, _| match sides {
+            Sides::After => walk.instead(sides, at, changed),
+            _ => walk.instead(sides, at, MASK),
+        });
     }
 
     /// Compares what `kubectl apply` kept; it may hold a whole Secret.
-    fn annotation(
-        &mut self,
-        old: Option<&Value>,
-        new: Option<&Value>,
-    ) -> (Option<Value>, Option<Value>) {
-        match [old, new]
-            .into_iter()
-            .flatten()
-            .all(mask::is_open_annotation)
-        {
-            true => self.field(old, new, false),
-            false => self.secret(old, new),
+    fn annotation(&mut self, at: At<'a>, old: Option<&'a Value>, new: Option<&'a Value>) {
+        let mut given = [old, new].into_iter().flatten();
+        match given.all(mask::is_open_annotation) {
+            true => self.field(at, old, new, false),
+            false => self.secret(at, old, new),
         }
     }
 
-    fn lists(
-        &mut self,
-        before: &[Value],
-        after: &[Value],
-        secret: bool,
-    ) -> (Vec<Value>, Vec<Value>) {
-        if before == after {
-            let shown = self.shown(before, secret);
-            return (shown.clone(), shown);
-        }
-        match pairing::names(before, after) {
-            Some([old, new]) => self.named(before, after, &old, &new, secret),
-            None => self.unnamed(before, after, secret),
-        }
-    }
-
-    /// Copies the items that both lists have as they are shown.
-    fn shown(&self, equal: &[Value], secret: bool) -> Vec<Value> {
-        let items = equal.iter().filter(|_| self.options.lines);
-        items.map(|item| mask::masked(item, secret)).collect()
+    fn lists(&mut self, at: At<'a>, before: &'a [Value], after: &'a [Value], secret: bool) {
+        self.hold(Sides::Both, at, "[]", |walk| {
+            match pairing::names(before, after) {
+                Some(names) => walk.named(at.item(), before, after, &names, secret),
+                None => walk.unnamed(at.item(), before, after, secret),
+            }
+        });
     }
 
     fn named(
         &mut self,
-        before: &[Value],
-        after: &[Value],
-        old: &[String],
-        new: &[String],
+        at: At<'a>,
+        before: &'a [Value],
+        after: &'a [Value],
+        names: &pairing::Names<'a>,
         secret: bool,
-    ) -> (Vec<Value>, Vec<Value>) {
-        let (pairs, reordered) = pairing::by_name(old, new);
-        let key = self.path.rsplit('.').next().unwrap_or_default();
-        let keeps_order = reordered && (self.options.show_noise || pairing::is_ordered(key));
+    ) {
+        let (pairs, reordered) = pairing::by_name(&names.before, &names.after);
+        let is_ordered =
+            matches!(self.path.last(), Some(Step::Key(key)) if pairing::is_ordered(key));
+        let keeps_order = reordered && (self.options.show_noise || is_ordered);
         if keeps_order {
-            let names = |names: &[String]| names.iter().cloned().map(Value::from).collect();
-            self.found(Some(&names(old)), Some(&names(new)));
+            let list = |side: &[Cow<'a, str>]| {
+                let labels = side
+                    .iter()
+                    .map(|name| format!("{}={name}", names.key).into());
+                Some(Value::Array(labels.collect()))
+            };
+            self.found([list(&names.before), list(&names.after)]);
         }
-        let (mut left, mut right) = (Vec::new(), Vec::new());
+        // Items in two orders are written one by one, and then put in the order of each side.
+        let mut items: Vec<(pairing::Pair, Script<'a>)> = Vec::new();
         for (at_old, at_new) in pairs {
-            let name = at_old.and_then(|at| old.get(at));
-            let name = name.or_else(|| at_new.and_then(|at| new.get(at)));
-            let (a, b) = self.within(
-                |path| push_item(path, name.map_or("", String::as_str)),
-                |walk| {
-                    let (a, b) = (
-                        at_old.and_then(|at| before.get(at)),
-                        at_new.and_then(|at| after.get(at)),
-                    );
-                    walk.field(a, b, secret)
-                },
+            let name = at_old.and_then(|place| names.before.get(place));
+            let name = name.or_else(|| at_new.and_then(|place| names.after.get(place)));
+            let (old, new) = (
+                at_old.and_then(|place| before.get(place)),
+                at_new.and_then(|place| after.get(place)),
             );
-            left.extend(a);
-            right.extend(b.map(|value| (at_new, value)));
+            let outer = keeps_order.then(|| std::mem::take(&mut self.script));
+            let step = Step::Named(names.key, name.cloned().unwrap_or_default());
+            self.item(step, at, old, new, secret);
+            if let Some(outer) = outer {
+                let item = std::mem::replace(&mut self.script, outer);
+                items.push(((at_old, at_new), item));
+            }
         }
-        if keeps_order {
-            right.sort_by_key(|(at, _)| *at);
+        if keeps_order && self.options.lines {
+            let mut new: Vec<_> = items.iter().filter(|((_, at), _)| at.is_some()).collect();
+            new.sort_by_key(|((_, at), _)| *at);
+            let old = items.iter().filter(|((at, _), _)| at.is_some());
+            let sides = [
+                old.map(|(_, script)| script).collect(),
+                new.into_iter().map(|(_, script)| script).collect(),
+            ];
+            let deadline = self.options.deadline;
+            self.exact &= self.script.reordered(at, sides, deadline);
         }
-        (left, right.into_iter().map(|(_, value)| value).collect())
     }
 
-    fn unnamed(
+    fn item(
         &mut self,
-        before: &[Value],
-        after: &[Value],
+        step: Step<'a>,
+        at: At<'a>,
+        old: Option<&'a Value>,
+        new: Option<&'a Value>,
         secret: bool,
-    ) -> (Vec<Value>, Vec<Value>) {
-        let texts = |list: &[Value]| -> Vec<String> { list.iter().map(Value::to_string).collect() };
-        let found = sequence::edits(&texts(before), &texts(after), self.options.deadline);
+    ) {
+        if let Some(sides) = Sides::of(old.is_some(), new.is_some()) {
+            self.script.dash(sides);
+        }
+        match (old, new) {
+            (Some(old), Some(new)) if old == new => self.show(Sides::Both, at, old, secret),
+            _ => self.within(step, |walk| walk.field(at, old, new, secret)),
+        }
+    }
+
+    fn unnamed(&mut self, at: At<'a>, before: &'a [Value], after: &'a [Value], secret: bool) {
+        let found = sequence::edits(before, after, self.options.deadline);
         self.exact &= found.exact;
-        let (mut left, mut right) = (Vec::new(), Vec::new());
-        let mut at = 0;
+        let mut place = 0;
         for edit in &found.edits {
-            let equal = self.shown(
-                before.get(at..edit.before.start).unwrap_or_default(),
-                secret,
-            );
-            left.extend(equal.iter().cloned());
-            right.extend(equal);
+            self.items(at, &before[place..edit.before.start], secret);
             for step in 0..edit.before.len().max(edit.after.len()) {
                 let (old, new) = (edit.before.start + step, edit.after.start + step);
                 let a = before.get(old).filter(|_| old < edit.before.end);
                 let b = after.get(new).filter(|_| new < edit.after.end);
                 let index = if a.is_some() { old } else { new };
-                let (a, b) = self.within(
-                    |path| push_item(path, &index.to_string()),
-                    |walk| walk.field(a, b, secret),
-                );
-                left.extend(a);
-                right.extend(b);
+                self.item(Step::Index(index), at, a, b, secret);
             }
-            at = edit.before.end;
+            place = edit.before.end;
         }
-        let equal = self.shown(before.get(at..).unwrap_or_default(), secret);
-        left.extend(equal.iter().cloned());
-        right.extend(equal);
-        (left, right)
+        self.items(at, &before[place..], secret);
+    }
+
+    /// Notes items that both lists have.
+    fn items(&mut self, at: At<'a>, items: &'a [Value], secret: bool) {
+        for item in items.iter().filter(|_| self.options.lines) {
+            self.script.dash(Sides::Both);
+            self.show(Sides::Both, at, item, secret);
+        }
+    }
+
+    /// Notes a value with the values of every Secret masked; `secret` when the value is one by its
+    /// place.
+    fn show(&mut self, sides: Sides, at: At<'a>, value: &'a Value, secret: bool) {
+        self.show_at(sides, at, value, secret, Level::Inner);
+    }
+
+    fn show_at(&mut self, sides: Sides, at: At<'a>, value: &'a Value, secret: bool, level: Level) {
+        if !self.options.lines {
+            return;
+        }
+        match value {
+            Value::Object(map) => {
+                let inside = |walk: &mut Self| walk.show_entries(sides, at, map, secret, level);
+                match level {
+                    Level::Annotations => self.hold_unless_silent(sides, at, inside),
+                    _ => self.hold(sides, at, "{}", inside),
+                }
+            }
+            Value::Array(list) => self.hold(sides, at, "[]", |walk| {
+                for item in list {
+                    walk.script.dash(sides);
+                    walk.show(sides, at.item(), item, secret);
+                }
+            }),
+            scalar => self.script.push(sides, at, What::Leaf(scalar)),
+        }
+    }
+
+    fn show_entries(
+        &mut self,
+        sides: Sides,
+        at: At<'a>,
+        map: &'a Map<String, Value>,
+        secret: bool,
+        level: Level,
+    ) {
+        let own = Secrecy::of(map);
+        let (secret, list) = (secret || own == Secrecy::Secret, own == Secrecy::List);
+        for (key, value) in map.iter().filter(|(key, _)| !level.is_noise(key)) {
+            let at = at.entry(key);
+            match key.as_str() {
+                field if secret && mask::is_secret_field(field) => {
+                    self.show_masked(sides, at, value);
+                }
+                LAST_APPLIED if !mask::is_open_annotation(value) => self.instead(sides, at, MASK),
+                field => {
+                    let secret = list && field == "items";
+                    self.show_at(sides, at, value, secret, level.under(field));
+                }
+            }
+        }
+    }
+
+    /// Notes what stands under `data` or `stringData` of a Secret: keys stay, values do not.
+    fn show_masked(&mut self, sides: Sides, at: At<'a>, value: &'a Value) {
+        match value {
+            Value::Object(map) => self.hold(sides, at, "{}", |walk| {
+                for key in map.keys() {
+                    walk.instead(sides, at.entry(key), MASK);
+                }
+            }),
+            Value::Null => self.show(sides, at, value, false),
+            _ => self.instead(sides, at, MASK),
+        }
+    }
+
+    fn instead(&mut self, sides: Sides, at: At<'a>, text: &'static str) {
+        if self.options.lines {
+            self.script.push(sides, at, What::Instead(text));
+        }
     }
 }
 
-fn is_noise(parent: &str, key: &str) -> bool {
-    match parent {
-        "" => key == "status",
-        "metadata" => GENERATED.contains(&key),
-        "metadata.annotations" => DERIVED.contains(&key),
-        _ => false,
+/// The entries of two maps by key, in order.
+struct Merged<'a> {
+    before: std::iter::Peekable<Entries<'a>>,
+    after: std::iter::Peekable<Entries<'a>>,
+}
+
+type Entries<'a> = std::iter::Flatten<std::option::IntoIter<&'a Map<String, Value>>>;
+
+impl<'a> Merged<'a> {
+    fn new(before: Option<&'a Map<String, Value>>, after: Option<&'a Map<String, Value>>) -> Self {
+        Self {
+            before: before.into_iter().flatten().peekable(),
+            after: after.into_iter().flatten().peekable(),
+        }
     }
+}
+
+impl<'a> Iterator for Merged<'a> {
+    type Item = (&'a str, Option<&'a Value>, Option<&'a Value>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let order = match (self.before.peek(), self.after.peek()) {
+            (Some((old, _)), Some((new, _))) => old.cmp(new),
+            (Some(_), None) => std::cmp::Ordering::Less,
+            (None, Some(_)) => std::cmp::Ordering::Greater,
+            (None, None) => return None,
+        };
+        let old = if order.is_le() {
+            self.before.next()
+        } else {
+            None
+        };
+        let new = if order.is_ge() {
+            self.after.next()
+        } else {
+            None
+        };
+        let key = old.or(new).map(|(key, _)| key.as_str())?;
+        Some((
+            key,
+            old.map(|(_, value)| value),
+            new.map(|(_, value)| value),
+        ))
+    }
+}
+
+fn is_scalar(value: &Value) -> bool {
+    !matches!(value, Value::Object(_) | Value::Array(_))
 }
 
 /// Tells whether a value says no more than its absence.
@@ -368,20 +588,14 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-fn push_key(path: &mut String, key: &str) {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '$');
-    if !key.is_empty() && key.chars().all(is_plain) {
-        if !path.is_empty() {
-            path.push('.');
-        }
-        path.push_str(key);
-    } else {
-        path.push_str(&format!("[{}]", Value::from(key)));
+fn push_key(path: &mut String, key: &str) -> std::fmt::Result {
+    let is_plain = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-' | b'$');
+    if key.is_empty() || !key.bytes().all(is_plain) {
+        return write!(path, "[{}]", Value::from(key));
     }
-}
-
-fn push_item(path: &mut String, name: &str) {
-    path.push('[');
-    path.push_str(name);
-    path.push(']');
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path.push_str(key);
+    Ok(())
 }

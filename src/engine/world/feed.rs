@@ -4,37 +4,63 @@
 //! with growing pauses and begins again. Readers are woken by a version number that only grows, so that a
 //! burst of events wakes them once.
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use jiff::Timestamp;
 use kube::api::{ListParams, PartialObjectMeta};
 use kube::core::NamespaceResourceScope;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
-use kube::{Api, Client, Resource};
+use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::{Event, Source, World};
-use crate::api::{DeploymentPipeline, Environment, Release, ReleasePin};
+use super::{Event, Key, Source, World};
+use crate::api::{ComponentEnvSnapshot, DeploymentPipeline, Environment, Release, ReleasePin};
+use crate::connect::explain;
 
 /// A read model that follows a server; dropping it ends its watches.
 pub struct Feed {
     world: Arc<RwLock<World>>,
     version: watch::Receiver<u64>,
+    listeners: Arc<Mutex<Listeners>>,
     _watches: JoinSet<()>,
 }
+
+/// What changed in the read model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Touched {
+    /// Of which kind.
+    pub source: Source,
+    /// Which object; any of them where a whole list came.
+    pub key: Option<Key>,
+}
+
+type Listeners = Vec<mpsc::UnboundedSender<Touched>>;
 
 /// What the watches share.
 #[derive(Clone)]
 struct Sink {
     world: Arc<RwLock<World>>,
     version: watch::Sender<u64>,
+    listeners: Arc<Mutex<Listeners>>,
 }
 
 impl Sink {
+    /// Tells those who listen; what they look up is in the read model by now.
+    fn touch(&self, source: Source, key: Option<Key>) {
+        let mut listeners = self
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|listener| {
+            let key = key.clone();
+            listener.send(Touched { source, key }).is_ok()
+        });
+    }
+
     fn change(&self, change: impl FnOnce(&mut World)) {
         change(&mut self.world.write().unwrap_or_else(PoisonError::into_inner));
         self.version.send_modify(|version| *version += 1);
@@ -48,6 +74,7 @@ impl Feed {
         let sink = Sink {
             world: Arc::new(RwLock::new(World::new())),
             version,
+            listeners: Arc::default(),
         };
         let mut watches = JoinSet::new();
         let pins: Api<ReleasePin> = api(client, namespace);
@@ -66,7 +93,7 @@ impl Feed {
             sink.clone(),
             World::pipelines,
         ));
-        // Releases are large; everything that is kept of them stands in their metadata.
+        // Releases and snapshots are large; everything that is kept of them stands in their metadata.
         let releases: Api<PartialObjectMeta<Release>> = api(client, namespace);
         watches.spawn(follow(
             releases,
@@ -74,9 +101,17 @@ impl Feed {
             sink.clone(),
             World::releases,
         ));
+        let snapshots: Api<PartialObjectMeta<ComponentEnvSnapshot>> = api(client, namespace);
+        watches.spawn(follow(
+            snapshots,
+            Source::Snapshots,
+            sink.clone(),
+            World::snapshots,
+        ));
         Self {
             world: sink.world,
             version: seen,
+            listeners: sink.listeners,
             _watches: watches,
         }
     }
@@ -84,6 +119,34 @@ impl Feed {
     /// Looks at the read model; whoever looks holds up the watches.
     pub fn world(&self) -> RwLockReadGuard<'_, World> {
         self.world.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Supposes that a release were there, for a plan that is only shown; the watch puts it right.
+    pub fn suppose(&self, release: PartialObjectMeta<Release>) {
+        let world = self.world.write();
+        let mut world = world.unwrap_or_else(PoisonError::into_inner);
+        world.releases(Event::Applied(release));
+    }
+
+    /// Listens to what changes from now on, object by object, each after the read model has it.
+    pub fn touched(&self) -> impl Stream<Item = Touched> + Send + use<> {
+        let (listener, heard) = mpsc::unbounded_channel();
+        let mut listeners = self
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        listeners.push(listener);
+        futures::stream::unfold(heard, |mut heard| async {
+            let touched = heard.recv().await?;
+            Some((touched, heard))
+        })
+    }
+
+    /// Waits until the read model is as wanted, beside others who wait.
+    pub async fn when(&self, wanted: impl Fn(&World) -> bool) {
+        let mut version = self.version.clone();
+        // The senders live as long as this.
+        let _ = version.wait_for(|_| wanted(&self.world())).await;
     }
 
     /// Waits until something changed since the last time that it was asked.
@@ -121,27 +184,64 @@ where
 {
     let events = watcher(api.clone(), watcher::Config::default()).default_backoff();
     let mut events = std::pin::pin!(events);
+    let mut listed = false;
     while let Some(event) = events.next().await {
         let told = match event {
-            Ok(watcher::Event::Init) => Event::Listing,
+            Ok(watcher::Event::Init) => {
+                listed = false;
+                Event::Listing
+            }
             Ok(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) => {
                 Event::Applied(object)
             }
-            Ok(watcher::Event::InitDone) => Event::Listed,
+            Ok(watcher::Event::InitDone) => {
+                listed = true;
+                Event::Listed
+            }
             Ok(watcher::Event::Delete(object)) => Event::Deleted(object),
             Err(error) => {
-                let why = error.to_string();
-                sink.change(|world| world.cut_off(source, Timestamp::now(), why));
+                let (why, denied) = explained(&error);
+                sink.change(|world| world.cut_off(source, Timestamp::now(), why, denied));
                 // A watch that goes on where it was says nothing; whether the server answers does.
-                if api.list(&ListParams::default().limit(1)).await.is_ok() {
+                if listed && api.list(&ListParams::default().limit(1)).await.is_ok() {
                     sink.change(|world| world.live(source));
                 }
                 continue;
             }
         };
+        let touched = match &told {
+            // While a list is read, its end says it all.
+            Event::Applied(object) | Event::Deleted(object) if listed => {
+                let namespace = object.namespace().unwrap_or_default();
+                Some(Some(Key::new(&namespace, &object.name_any())))
+            }
+            Event::Listed => Some(None),
+            _ => None,
+        };
         sink.change(|world| {
-            world.live(source);
+            // Only a list that came to its end says what there is.
+            if listed {
+                world.live(source);
+            }
             tell(world, told);
         });
+        if let Some(key) = touched {
+            sink.touch(source, key);
+        }
+    }
+}
+
+/// Says what is wrong with a watch, and whether we may not have it.
+fn explained(error: &watcher::Error) -> (String, bool) {
+    let status = |code| matches!(code, 401 | 403);
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => {
+            let denied = matches!(error, kube::Error::Api(answer) if status(answer.code));
+            (explain(error), denied)
+        }
+        watcher::Error::WatchError(answer) => (answer.message.clone(), status(answer.code)),
+        watcher::Error::NoResourceVersion => (error.to_string(), false),
     }
 }

@@ -18,9 +18,11 @@ use kube::ResourceExt;
 use kube::api::PartialObjectMeta;
 
 use crate::api::environment::DeploymentPipelineSpec;
-use crate::api::{DeploymentPipeline, Environment, Release, ReleasePin, labels};
+use crate::api::{
+    ComponentEnvSnapshot, DeploymentPipeline, Environment, Release, ReleasePin, labels,
+};
 
-pub use rows::{Key, Move, Pin, Ready, ReleaseRow};
+pub use rows::{Key, Move, Pin, Ready, ReleaseRow, SnapshotRow, verdict};
 
 /// What runs where, as far as the watches have told.
 #[derive(Default)]
@@ -29,6 +31,7 @@ pub struct World {
     names: HashSet<Arc<str>>,
     pins: Table<Pin>,
     releases: Table<ReleaseRow>,
+    snapshots: Table<SnapshotRow>,
     environments: Table<Environment>,
     pipelines: Table<DeploymentPipeline>,
     components: HashMap<Key, OfComponent>,
@@ -43,8 +46,13 @@ struct OfComponent {
     /// The names of its pins, by environment.
     pins: BTreeMap<Arc<str>, Arc<str>>,
     /// Its releases, newest first; of two that were made in one second, the last by name.
-    releases: BTreeSet<Reverse<(Timestamp, Arc<str>)>>,
+    releases: BTreeSet<Place>,
+    /// Its snapshots by environment, newest first.
+    snapshots: BTreeMap<Arc<str>, BTreeSet<Place>>,
 }
+
+/// Where something stands among others of its component: newest first.
+type Place = Reverse<(Timestamp, Arc<str>)>;
 
 /// The kinds that are watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,6 +61,8 @@ pub enum Source {
     Pins,
     /// Releases, by their metadata.
     Releases,
+    /// ComponentEnvSnapshots, by their metadata.
+    Snapshots,
     /// Environments.
     Environments,
     /// DeploymentPipelines.
@@ -60,10 +70,18 @@ pub enum Source {
 }
 
 impl Source {
-    /// All of them.
-    pub const ALL: [Source; 4] = [
+    /// Those that planners of moves ask; the last, snapshots, matter to who collects.
+    pub const OF_MOVES: [Source; 4] = [
         Source::Pins,
         Source::Releases,
+        Source::Environments,
+        Source::Pipelines,
+    ];
+    /// All of them.
+    pub const ALL: [Source; 5] = [
+        Source::Pins,
+        Source::Releases,
+        Source::Snapshots,
         Source::Environments,
         Source::Pipelines,
     ];
@@ -83,6 +101,8 @@ pub enum Freshness {
         since: Timestamp,
         /// Why.
         why: String,
+        /// Whether it will not come back by itself, because we may not have it.
+        denied: bool,
     },
 }
 
@@ -166,6 +186,21 @@ impl World {
         }
     }
 
+    /// Takes in what the watch of snapshots tells.
+    pub fn snapshots(&mut self, event: Event<PartialObjectMeta<ComponentEnvSnapshot>>) {
+        match event {
+            Event::Listing => self.begin(Source::Snapshots),
+            Event::Applied(snapshot) => self.put_snapshot(&snapshot),
+            Event::Deleted(snapshot) => self.remove_snapshot(&self.key(&snapshot)),
+            Event::Listed => {
+                for key in self.snapshots.unlisted() {
+                    self.remove_snapshot(&key);
+                }
+                self.end(Source::Snapshots);
+            }
+        }
+    }
+
     /// Takes in what the watch of environments tells.
     pub fn environments(&mut self, event: Event<Environment>) {
         match event {
@@ -204,14 +239,21 @@ impl World {
         }
     }
 
+    /// Notes that every list is complete, where the read model is filled by hand.
+    pub fn all_listed(&mut self) {
+        for source in Source::ALL {
+            self.end(source);
+        }
+    }
+
     /// Notes that a watch is cut off; what it told stays, with its age.
-    pub fn cut_off(&mut self, source: Source, now: Timestamp, why: String) {
+    pub fn cut_off(&mut self, source: Source, now: Timestamp, why: String, denied: bool) {
         let known = self.sources.entry(source).or_default();
         let since = match known {
             Freshness::Stale { since, .. } => *since,
             _ => now,
         };
-        *known = Freshness::Stale { since, why };
+        *known = Freshness::Stale { since, why, denied };
     }
 
     /// Notes that a watch runs again.
@@ -229,14 +271,20 @@ impl World {
 
     /// Tells whether every watch runs.
     pub fn is_live(&self) -> bool {
-        let live = |source| *self.freshness(source) == Freshness::Live;
-        Source::ALL.into_iter().all(live)
+        self.are_live(&Source::ALL)
+    }
+
+    /// Tells whether some watches run.
+    pub fn are_live(&self, sources: &[Source]) -> bool {
+        let live = |source: &Source| *self.freshness(*source) == Freshness::Live;
+        sources.iter().all(live)
     }
 
     fn begin(&mut self, source: Source) {
         match source {
             Source::Pins => self.pins.list += 1,
             Source::Releases => self.releases.list += 1,
+            Source::Snapshots => self.snapshots.list += 1,
             Source::Environments => self.environments.list += 1,
             Source::Pipelines => self.pipelines.list += 1,
         }
@@ -244,6 +292,8 @@ impl World {
 
     fn end(&mut self, source: Source) {
         self.sources.insert(source, Freshness::Live);
+        // What nobody is called any more.
+        self.names.retain(|name| Arc::strong_count(name) > 1);
     }
 
     fn name(&mut self, text: &str) -> Arc<str> {
@@ -364,11 +414,49 @@ impl World {
             }
         }
     }
+
+    fn put_snapshot(&mut self, snapshot: &PartialObjectMeta<ComponentEnvSnapshot>) {
+        self.name(&snapshot.namespace().unwrap_or_default());
+        let key = self.key(snapshot);
+        self.remove_snapshot(&key);
+        // Only the controller makes snapshots, with both labels; what lacks one is none of ours.
+        let label = |name| snapshot.labels().get(name);
+        let (Some(component), Some(environment)) =
+            (label(labels::COMPONENT), label(labels::ENVIRONMENT))
+        else {
+            return;
+        };
+        let (component, environment) = (self.name(component), self.name(environment));
+        let row = SnapshotRow::of(snapshot, key.clone(), component, environment);
+        let of_component = self.components.entry(within(&key, &row.component));
+        let of_pin = &mut of_component.or_default().snapshots;
+        let of_pin = of_pin.entry(row.environment.clone()).or_default();
+        of_pin.insert(Reverse((row.created, key.name.clone())));
+        self.snapshots.put(key, row);
+    }
+
+    fn remove_snapshot(&mut self, key: &Key) {
+        let Some((_, old)) = self.snapshots.rows.remove(key) else {
+            return;
+        };
+        let component = within(key, &old.component);
+        if let Some(of_component) = self.components.get_mut(&component) {
+            if let Some(of_pin) = of_component.snapshots.get_mut(&old.environment) {
+                of_pin.remove(&Reverse((old.created, key.name.clone())));
+                if of_pin.is_empty() {
+                    of_component.snapshots.remove(&old.environment);
+                }
+            }
+            if of_component.is_empty() {
+                self.components.remove(&component);
+            }
+        }
+    }
 }
 
 impl OfComponent {
     fn is_empty(&self) -> bool {
-        self.pins.is_empty() && self.releases.is_empty()
+        self.pins.is_empty() && self.releases.is_empty() && self.snapshots.is_empty()
     }
 }
 
@@ -428,13 +516,44 @@ impl World {
         })
     }
 
+    /// Returns every release that is known, in no order.
+    pub fn all_releases(&self) -> impl Iterator<Item = &ReleaseRow> {
+        self.releases.rows.values().map(|(_, row)| row)
+    }
+
+    /// Returns a snapshot by name.
+    pub fn snapshot(&self, key: &Key) -> Option<&SnapshotRow> {
+        self.snapshots.get(key)
+    }
+
+    /// Returns every snapshot that is known, in no order.
+    pub fn all_snapshots(&self) -> impl Iterator<Item = &SnapshotRow> {
+        self.snapshots.rows.values().map(|(_, row)| row)
+    }
+
+    /// Returns the snapshots of a component, by environment, newest first.
+    pub fn snapshots_of(&self, component: &Key) -> impl Iterator<Item = (&str, Vec<&SnapshotRow>)> {
+        let of_component = self.components.get(component);
+        let by_environment = of_component.into_iter().flat_map(|found| &found.snapshots);
+        let namespace = component.namespace.clone();
+        by_environment.map(move |(environment, places)| {
+            let rows = places.iter().filter_map(|Reverse((_, name))| {
+                self.snapshots.get(&Key {
+                    namespace: namespace.clone(),
+                    name: name.clone(),
+                })
+            });
+            (&**environment, rows.collect())
+        })
+    }
+
     /// Returns the names of the pins that name a release, also one that is not there.
     pub fn pins_naming(&self, release: &Key) -> impl Iterator<Item = &str> {
         let named = self.named_by.get(release);
         named.into_iter().flatten().map(|name| &**name)
     }
 
-    /// Returns the components that have a pin or a release, in no order.
+    /// Returns the components that have a pin, a release or a snapshot, in no order.
     pub fn components(&self) -> impl Iterator<Item = &Key> {
         self.components.keys()
     }

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::{ObjectMeta, PartialObjectMeta};
 
-use crate::api::pin::{Hold, Outcome, ReleasePinSpec};
-use crate::api::release::Verdict;
-use crate::api::{Release, ReleasePin, condition, labels};
+use crate::api::pin::{self, Hold, Outcome, ReleasePinSpec};
+use crate::api::release::{self, Verdict};
+use crate::api::{ComponentEnvSnapshot, Release, ReleasePin, condition, labels};
 use crate::engine::ownership::{self, GitOps};
 
 /// The name of an object and its namespace.
@@ -53,6 +53,8 @@ pub struct Pin {
     pub changed_by: Option<Box<str>>,
     /// The release that the controller applied last.
     pub applied: Option<Box<str>>,
+    /// The snapshot that it was rendered from.
+    pub snapshot: Option<Box<str>>,
     /// The generation that the controller has seen.
     pub observed: Option<i64>,
     /// How it is doing.
@@ -110,10 +112,35 @@ pub struct ReleaseRow {
     pub mark: Option<Verdict>,
     /// Whether its label protects it.
     pub pinned: bool,
+    /// When somebody last announced that a pin is about to name it.
+    pub claimed: Option<Timestamp>,
+    /// The tool that owns it, if one does.
+    pub gitops: Option<GitOps>,
     /// When it was made.
     pub created: Timestamp,
     /// Whether it is being deleted.
     pub deleting: bool,
+}
+
+/// What the read model keeps of a snapshot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SnapshotRow {
+    /// Its name.
+    pub key: Key,
+    /// What tells it from another snapshot of the same name.
+    pub uid: Box<str>,
+    /// The component that it is of.
+    pub component: Arc<str>,
+    /// The environment that it is of.
+    pub environment: Arc<str>,
+    /// The uid of the pin that it was made for.
+    pub owner: Option<Box<str>>,
+    /// The hash of the references that it was resolved from.
+    pub references: Option<Box<str>>,
+    /// Its size in bytes.
+    pub size: Option<u64>,
+    /// When it was made.
+    pub created: Timestamp,
 }
 
 impl Pin {
@@ -139,9 +166,10 @@ impl Pin {
             environment,
             release: release_ref.name.as_str().into(),
             holds: holds.as_slice().into(),
-            gitops: ownership::gitops(&pin.metadata),
+            gitops: ownership::gitops(&pin.metadata, ownership::OF_PIN),
             changed_by: pin.changed_by().map(Into::into),
             applied: status.and_then(|status| Some(status.applied_release.as_deref()?.into())),
+            snapshot: status.and_then(|status| Some(status.snapshot.as_deref()?.into())),
             observed: status.and_then(|status| status.observed_generation),
             ready,
             moves: outcomes.iter().map(Move::of).collect(),
@@ -152,15 +180,15 @@ impl Pin {
     /// Returns the release that counts at `now`: that of the newest active hold that fixes one, else that
     /// of its releaseRef.
     pub fn effective_release(&self, now: Timestamp) -> &str {
-        self.active_holds(now)
-            .filter_map(|hold| Some((hold.since.0, &hold.id, hold.release.as_deref()?)))
-            .max()
-            .map_or(&self.release, |(_, _, release)| release)
+        pin::fixed(self.active_holds(now)).unwrap_or(&self.release)
     }
 
     /// Returns the holds that stop something at `now`.
     pub fn active_holds(&self, now: Timestamp) -> impl Iterator<Item = &Hold> {
-        self.holds.iter().filter(move |hold| hold.is_active(now))
+        let owned = self.gitops.is_some();
+        self.holds
+            .iter()
+            .filter(move |hold| hold.counts(now, owned))
     }
 
     /// Returns every release that the pin names, whether its hold is active or not.
@@ -169,11 +197,16 @@ impl Pin {
         std::iter::once(&*self.release).chain(fixed)
     }
 
-    /// Tells whether the controller has seen the pin as it is and found everything in order.
-    pub fn is_ready(&self) -> bool {
-        let ready = self.ready.as_ref();
+    /// Tells whether what the controller says of the pin is of the release that counts at `now`.
+    pub fn is_observed(&self, now: Timestamp) -> bool {
         self.observed == Some(self.generation)
-            && ready.is_some_and(|ready| &*ready.status == "True")
+            && self.applied.as_deref() == Some(self.effective_release(now))
+    }
+
+    /// Tells whether the controller has seen the pin as it is and found everything in order.
+    pub fn is_ready(&self, now: Timestamp) -> bool {
+        let ready = self.ready.as_ref();
+        self.is_observed(now) && ready.is_some_and(|ready| &*ready.status == "True")
     }
 }
 
@@ -190,31 +223,64 @@ impl Move {
 
 impl ReleaseRow {
     /// Keeps what matters of a release, all of which stands in its metadata.
-    pub fn of(release: &PartialObjectMeta<Release>, key: Key, component: Option<Arc<str>>) -> Self {
-        let metadata: &ObjectMeta = &release.metadata;
-        let annotation = |name| release.annotations().get(name).map(String::as_str);
+    pub fn of(made: &PartialObjectMeta<Release>, key: Key, component: Option<Arc<str>>) -> Self {
+        let metadata: &ObjectMeta = &made.metadata;
+        let annotation = |name| made.annotations().get(name).map(String::as_str);
         let created = metadata.creation_timestamp.as_ref();
         Self {
             key,
             uid: metadata.uid.as_deref().unwrap_or_default().into(),
             component,
-            version: annotation(labels::VERSION_TEXT).map(Into::into),
+            version: annotation(labels::VERSION_TEXT)
+                .or_else(|| made.labels().get(labels::VERSION).map(String::as_str))
+                .map(Into::into),
             hash: annotation(labels::CONTENT_HASH).map(Into::into),
             size: annotation(labels::SIZE).and_then(|size| size.parse().ok()),
             images: annotation(labels::IMAGES).map(Into::into),
-            mark: annotation(labels::MARK).and_then(verdict),
-            pinned: release.labels().get(labels::PINNED).map(String::as_str)
+            mark: annotation(labels::MARK).map(verdict),
+            pinned: made.labels().get(labels::PINNED).map(String::as_str)
                 == Some(labels::PINNED_TRUE),
+            claimed: release::claimed_at(metadata),
+            gitops: ownership::gitops(metadata, ownership::OF_RELEASE),
             created: created.map_or(Timestamp::UNIX_EPOCH, |created| created.0),
             deleting: metadata.deletion_timestamp.is_some(),
         }
     }
 }
 
+impl SnapshotRow {
+    /// Keeps what matters of a snapshot, all of which stands in its metadata.
+    pub fn of(
+        snapshot: &PartialObjectMeta<ComponentEnvSnapshot>,
+        key: Key,
+        component: Arc<str>,
+        environment: Arc<str>,
+    ) -> Self {
+        let metadata: &ObjectMeta = &snapshot.metadata;
+        let size = snapshot.annotations().get(labels::SIZE);
+        let references = snapshot.annotations().get(labels::REFERENCES_HASH);
+        let owner = metadata.owner_references.iter().flatten();
+        let owner = owner
+            .into_iter()
+            .find(|owner| owner.controller == Some(true));
+        let created = metadata.creation_timestamp.as_ref();
+        Self {
+            key,
+            uid: metadata.uid.as_deref().unwrap_or_default().into(),
+            component,
+            environment,
+            owner: owner.map(|owner| owner.uid.as_str().into()),
+            references: references.map(|hash| hash.as_str().into()),
+            size: size.and_then(|size| size.parse().ok()),
+            created: created.map_or(Timestamp::UNIX_EPOCH, |created| created.0),
+        }
+    }
+}
+
 /// Reads a mark; one that cannot be read counts as bad, for whoever wrote it wanted to say something.
-fn verdict(mark: &str) -> Option<Verdict> {
+pub fn verdict(mark: &str) -> Verdict {
     match serde_json::from_str::<crate::api::release::Mark>(mark) {
-        Ok(mark) => Some(mark.verdict),
-        Err(_) => Some(Verdict::Bad),
+        Ok(mark) => mark.verdict,
+        Err(_) => Verdict::Bad,
     }
 }

@@ -1,5 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures::StreamExt;
 use kube::api::{Api, DeleteParams, PostParams};
 use proptest::prelude::*;
 use serde_json::json;
@@ -104,6 +105,13 @@ fn holds_and_their_releases_count() {
     for named in ["c-0", "c-1", "c-2"] {
         assert_eq!(world.pins_naming(&key(named)).count(), 1, "{named}");
     }
+    // Over git what a hold fixes has no end.
+    held.annotations_mut()
+        .insert("argocd.argoproj.io/tracking-id".into(), "x".into());
+    world.pins(Event::Applied(held));
+    let row = world.pin(&key("c-prod")).unwrap();
+    assert_eq!(row.effective_release(now()), "c-0");
+    assert_eq!(row.active_holds(now()).count(), 2);
 }
 
 #[test]
@@ -115,15 +123,17 @@ fn a_new_list_forgets_what_it_does_not_bring() {
     assert_eq!(*world.freshness(Source::Pins), Freshness::Loading);
     world.pins(Event::Listed);
     assert_eq!(*world.freshness(Source::Pins), Freshness::Live);
-    world.cut_off(Source::Pins, now(), "no route".to_owned());
+    world.cut_off(Source::Pins, now(), "no route".to_owned(), false);
     world.cut_off(
         Source::Pins,
         now() + jiff::SignedDuration::from_secs(60),
         "refused".to_owned(),
+        true,
     );
     let stale = Freshness::Stale {
         since: now(),
         why: "refused".to_owned(),
+        denied: true,
     };
     assert_eq!(*world.freshness(Source::Pins), stale);
     assert_eq!(world.pins_of(&key("c")).count(), 2);
@@ -207,7 +217,11 @@ async fn a_feed_follows_a_server() {
         .unwrap();
     let client = embedded.client("shop");
     let mut feed = feed::Feed::start(&client, None);
+    let mut touched = Box::pin(feed.touched());
     feed.until(World::is_live).await;
+    for _ in Source::ALL {
+        assert_eq!(touched.next().await.unwrap().key, None, "a list");
+    }
     let post = PostParams::default();
     let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
     let namespace = serde_json::from_value(json!({"metadata": {"name": "shop"}})).unwrap();
@@ -224,12 +238,18 @@ async fn a_feed_follows_a_server() {
     );
     let pins: Api<ReleasePin> = Api::namespaced(client.clone(), "shop");
     pins.create(&post, &made).await.unwrap();
-    feed.until(|world| world.pin_of(&key("c"), "dev").is_some())
+    feed.when(|world| world.pin_of(&key("c"), "dev").is_some())
         .await;
+    let told = feed::Touched {
+        source: Source::Pins,
+        key: Some(key("c-dev")),
+    };
+    assert_eq!(touched.next().await, Some(told.clone()));
     pins.delete("c-dev", &DeleteParams::default())
         .await
         .unwrap();
     feed.until(|world| world.pin_of(&key("c"), "dev").is_none())
         .await;
     assert!(feed.world().is_live());
+    assert_eq!(touched.next().await, Some(told));
 }

@@ -1,5 +1,9 @@
 //! The rules of the actions as tables: a world, a command, what comes out.
 
+mod gc;
+mod mark;
+mod undo;
+
 use jiff::Timestamp;
 use kube::api::PartialObjectMeta;
 use serde_json::{Value, json};
@@ -11,6 +15,7 @@ use super::rollback::{Rollback, Target};
 use super::*;
 use crate::api::{DeploymentPipeline, Environment, Release, ReleasePin};
 use crate::engine::plan::Fact;
+use crate::engine::presence::Presence;
 use crate::engine::world::{Event, Source, World};
 
 const NOW: &str = "2026-01-06T12:00:00Z";
@@ -119,6 +124,7 @@ fn world(more: impl FnOnce(&mut World)) -> World {
     world.releases(Event::Listed);
     world.environments(Event::Listed);
     world.pipelines(Event::Listed);
+    world.snapshots(Event::Listed);
     world
 }
 
@@ -159,7 +165,9 @@ fn shown(plan: &Plan) -> String {
         }
         line
     });
-    items.collect::<Vec<_>>().join("; ")
+    let lacks = plan.lacks_reason();
+    let lacks = lacks.map(|environment| format!("{environment} wants a reason"));
+    items.chain(lacks).collect::<Vec<_>>().join("; ")
 }
 
 fn told(refusal: &Refusal) -> String {
@@ -225,7 +233,7 @@ fn promotions() {
             "staging",
             "prod",
             "",
-            "prod wants a reason for every change | add --reason",
+            "cart-prod: cart-1 -> cart-2 ref cart-2; prod wants a reason",
         ),
         (
             "past a path",
@@ -359,12 +367,9 @@ fn promotions() {
         (
             "what a hold fixes is what is promoted",
             |world| {
-                world.pins(Event::Applied(pin(
-                    "cart",
-                    "dev",
-                    "cart-3",
-                    hold("h", None, Some("cart-1")),
-                )))
+                let mut held = hold("h", None, Some("cart-1"));
+                merge(&mut held, &json!({"status": {"appliedRelease": "cart-1"}}));
+                world.pins(Event::Applied(pin("cart", "dev", "cart-3", held)));
             },
             &["cart"],
             "dev",
@@ -459,7 +464,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "the promotion paths lead in a circle through dev, staging, prod; remove one of the paths between them",
+            "the promotion paths lead in a circle through dev, staging, prod; remove one of the paths between them | kubectl edit deploymentpipelines.openchoreo.dev",
         ),
     ];
     for (title, change, components, from, to, reason, expected) in table {
@@ -496,7 +501,7 @@ fn deployments() {
             "staging",
             "cart-1",
             "",
-            "staging is promoted to, not deployed to | deploy to dev and promote; --skip-path with --reason goes all the same",
+            "staging is not where the pipeline begins | deploy to dev and promote; --skip-path with --reason goes all the same",
         ),
         (
             "to another, skipping",
@@ -686,6 +691,29 @@ fn rollbacks() {
             "cart-staging: cart-2 -> cart-1 ref cart-3 holds bob=cart-2,ana=cart-1 restores 1",
         ),
         (
+            "again, by who did not see the end of it",
+            |world| {
+                let held = json!({"spec": {"holds": [{"id": "h", "owner": "ana", "since": NOW}]}});
+                world.pins(Event::Applied(pin("cart", "staging", "cart-1", held)));
+            },
+            to("cart-1"),
+            true,
+            "cart-staging: cart-1 -> cart-1 ref cart-1 holds ana=- unchanged",
+        ),
+        (
+            "again, on what git owns",
+            |world| {
+                let held = json!({
+                    "metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "x"}},
+                    "spec": {"holds": [{"id": "h", "owner": "ana", "since": NOW, "release": "cart-1"}]},
+                });
+                world.pins(Event::Applied(pin("cart", "staging", "cart-3", held)));
+            },
+            to("cart-1"),
+            true,
+            "cart-staging: cart-1 -> cart-1 ref cart-3 holds ana=cart-1 unchanged",
+        ),
+        (
             "over a hold that fixes, without one",
             fixed,
             last.clone(),
@@ -700,7 +728,8 @@ fn rollbacks() {
             environment: "staging".to_owned(),
             to: target.clone(),
             hold: *hold,
-            controller_runs: true,
+            recorded: Vec::new(),
+            controller: Presence::Runs,
         };
         let found = rollback::plan(&world, &command, &asked("")).map_err(|refusal| vec![refusal]);
         compare(title, found, expected);
@@ -799,6 +828,7 @@ fn facts_hold_until_they_do_not() {
         broken
             .map(|fact| match fact {
                 Fact::Pin { .. } => "pin",
+                Fact::Owner { .. } => "owner",
                 Fact::Source { .. } => "source",
                 Fact::Release { .. } => "release",
                 Fact::Environment { .. } => "environment",
@@ -846,6 +876,22 @@ fn facts_hold_until_they_do_not() {
         (
             |world| world.pins(Event::Deleted(pin("cart", "staging", "", json!({})))),
             &["pin"],
+        ),
+        (
+            |world| {
+                let owned =
+                    json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "x"}}});
+                world.pins(Event::Applied(pin("cart", "staging", "cart-2", owned)));
+            },
+            &["owner"],
+        ),
+        // A hold that fixed what was ready has ended.
+        (
+            |world| {
+                let applied = json!({"status": {"appliedRelease": "cart-1"}});
+                world.pins(Event::Applied(pin("cart", "dev", "cart-3", applied)));
+            },
+            &["source"],
         ),
         (
             |world| world.pins(Event::Applied(pin("cart", "dev", "cart-2", json!({})))),
@@ -896,7 +942,7 @@ fn what_is_old_is_not_acted_on() {
         skip_path: false,
     };
     let mut old = world(NONE);
-    old.cut_off(Source::Releases, now(), "no route".to_owned());
+    old.cut_off(Source::Releases, now(), "no route".to_owned(), false);
     let refusals = promote::plan(&old, &command, &asked("")).unwrap_err();
     assert!(refusals[0].is_stale() && !refusals[0].is_rule());
     assert!(told(&refusals[0]).starts_with("what is known of releases is old"));
@@ -915,7 +961,8 @@ fn what_is_newly_named_is_claimed() {
         environment: "staging".to_owned(),
         to: Target::Release("cart-1".to_owned()),
         hold: true,
-        controller_runs: false,
+        recorded: Vec::new(),
+        controller: Presence::Absent("it went".to_owned()),
     };
     let plan = rollback::plan(&before, &command, &asked("")).unwrap();
     let item = &plan.items[0];
@@ -923,4 +970,98 @@ fn what_is_newly_named_is_claimed() {
     assert_eq!(item.claims(pin).collect::<Vec<_>>(), ["cart-1"]);
     assert_eq!(item.to.hash.as_deref(), Some("hash-cart-1"));
     assert_eq!(item.generation, Some(3));
+}
+
+#[test]
+fn what_promotes_nothing_is_refused() {
+    for (from, expected) in [
+        ("prod", "nothing is deployed in prod"),
+        (
+            "moon",
+            "there is no environment moon; there is dev, prod, staging",
+        ),
+    ] {
+        let command = Promote {
+            components: Vec::new(),
+            from: from.to_owned(),
+            to: "staging".to_owned(),
+            unready: false,
+            skip_path: false,
+        };
+        let found = promote::plan(&world(NONE), &command, &asked(""));
+        compare(from, found, expected);
+    }
+}
+
+#[test]
+fn two_places_of_one_name_are_told_apart() {
+    let world = world(|world| {
+        world.environments(Event::Applied(environment("x-dev", false)));
+        world.pins(Event::Applied(pin("cart", "x-dev", "cart-1", json!({}))));
+        world.releases(Event::Applied(release("cart-x-1", "cart-x", 1, json!({}))));
+    });
+    let command = Deploy {
+        component: "cart-x".to_owned(),
+        environment: "dev".to_owned(),
+        release: "cart-x-1".to_owned(),
+        skip_path: false,
+    };
+    let refusal = deploy::plan(&world, &command, &asked("")).unwrap_err();
+    let words = told(&refusal);
+    assert!(
+        words.starts_with("the pin cart-x-dev is that of cart in x-dev | "),
+        "{words}"
+    );
+    assert!(refusal.is_rule());
+}
+
+#[test]
+fn a_rollback_counts_whatever_the_clocks_of_holds_say() {
+    let ahead = json!({"spec": {"holds": [{
+        "id": "zz", "owner": "bob", "since": "2026-01-06T13:00:00Z", "release": "cart-3",
+    }]}});
+    let world = world(|world| {
+        world.pins(Event::Applied(pin("cart", "dev", "cart-3", ahead)));
+    });
+    let command = Rollback {
+        component: "cart".to_owned(),
+        environment: "dev".to_owned(),
+        to: Target::Release("cart-1".to_owned()),
+        hold: true,
+        recorded: Vec::new(),
+        controller: Presence::Unknown,
+    };
+    let plan = rollback::plan(&world, &command, &asked("INC-42")).unwrap();
+    let [theirs, ours] = plan.items[0].holds.as_slice() else {
+        panic!("{:?}", plan.items[0].holds);
+    };
+    assert!(ours.since > theirs.since);
+    assert_eq!(ours.since.0.subsec_nanosecond(), 0);
+}
+
+#[test]
+fn what_is_bad_can_be_held_where_it_runs() {
+    let bad = r#"{"verdict":"bad","by":"bob","at":"2026-01-02T03:04:05Z"}"#;
+    let world = world(|world| {
+        let mark = json!({"bowline.dev/mark": bad});
+        world.releases(Event::Applied(release("cart-3", "cart", 3, mark)));
+    });
+    let hold = |release: Option<&str>| PinHold {
+        component: "cart".to_owned(),
+        environment: "dev".to_owned(),
+        until: None,
+        release: release.map(str::to_owned),
+    };
+    let held = super::pin::plan_pin(&world, &hold(None), &asked("INC-42")).unwrap();
+    assert_eq!(
+        shown(&held),
+        "cart-dev: cart-3 -> cart-3 ref cart-3 holds ana=-"
+    );
+    let fixed = super::pin::plan_pin(&world, &hold(Some("cart-3")), &asked("INC-42"));
+    assert_eq!(
+        fixed.unwrap_err(),
+        Refusal::Bad {
+            release: "cart-3".to_owned()
+        }
+    );
 }

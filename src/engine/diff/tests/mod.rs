@@ -1,11 +1,14 @@
 //! Cases of the diff, and what holds for every input.
 
+mod shown;
+
 use std::time::Instant;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::yaml;
 
 fn exact() -> Options {
     Options::default()
@@ -759,8 +762,9 @@ fn words_inside_lines() {
 #[test]
 fn lines_that_became_others_are_paired() {
     let found = lines("a: 1\nb: 2\n", "x: 9\nb: 3\na: 1\n", 0, None);
-    let lines = &found.hunks.last().unwrap().lines;
-    assert!(lines.iter().any(|line| line.text == "b: 2"), "{lines:?}");
+    let hunk = found.hunks.last().unwrap();
+    let mut lines = hunk.lines.iter().map(|line| hunk.text(line));
+    assert!(lines.any(|line| line == "b: 2"), "{hunk:?}");
     for (at, line) in found
         .hunks
         .iter()
@@ -795,6 +799,7 @@ fn json_value() -> impl Strategy<Value = Value> {
         Just("annotations".to_owned()),
         Just("data".to_owned()),
         Just("status".to_owned()),
+        Just("initContainers".to_owned()),
         Just(mask::LAST_APPLIED.to_owned()),
         "[a-c]",
         any::<String>(),
@@ -806,6 +811,77 @@ fn json_value() -> impl Strategy<Value = Value> {
                 .prop_map(|map| Value::Object(map.into_iter().collect())),
         ]
     })
+}
+
+/// Lists of items with names, as they stand in most objects, nested in each other.
+fn named_value() -> impl Strategy<Value = Value> {
+    let item = proptest::collection::btree_map("[a-d]", json_value(), 0..3);
+    let list = (proptest::collection::vec(item, 0..5), any::<bool>()).prop_map(|(items, named)| {
+        let named_item = |(at, map): (usize, std::collections::BTreeMap<String, Value>)| {
+            let mut map: serde_json::Map<String, Value> = map.into_iter().collect();
+            map.insert("name".to_owned(), format!("n{at}").into());
+            Value::Object(map)
+        };
+        match named {
+            true => items.into_iter().enumerate().map(named_item).collect(),
+            false => items.into_iter().map(|map| json!(map)).collect::<Value>(),
+        }
+    });
+    let key = prop_oneof![Just("initContainers"), Just("l"), Just("metadata")];
+    list.prop_recursive(3, 20, 4, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 1..4).prop_map(Value::from),
+            (key.clone(), inner.clone(), inner)
+                .prop_map(|(key, one, other)| json!({ key: one, "z": other })),
+        ]
+    })
+}
+
+/// Changes, moves, adds and drops some of what a value holds, as a next release would.
+fn altered(value: &mut Value, seed: &mut u64) {
+    let mut dice = |sides: u64| {
+        *seed = seed
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (*seed >> 33) % sides
+    };
+    let dead = dice(12);
+    match value {
+        Value::Object(map) => {
+            let first = map.keys().next().cloned();
+            match (dead, first) {
+                (0, Some(key)) => drop(map.remove(&key)),
+                (1, _) => drop(map.insert("0".to_owned(), json!([[{ "a": 1 }]]))),
+                _ => {}
+            }
+            map.values_mut().for_each(|value| altered(value, seed));
+        }
+        Value::Array(list) => {
+            match dead {
+                0 => list.reverse(),
+                1 => drop(list.pop()),
+                2 if !list.is_empty() => drop(list.remove(0)),
+                3 => list.insert(0, json!({ "name": "new", "a": "x\ny\n" })),
+                4 if list.len() > 1 => list.rotate_left(1),
+                _ => {}
+            }
+            list.iter_mut().for_each(|value| altered(value, seed));
+        }
+        Value::String(text) if dead < 2 => text.push_str("\nmore"),
+        leaf if dead < 2 => *leaf = json!({ "b": [] }),
+        _ => {}
+    }
+}
+
+/// A value and what became of it, or two that have nothing to do with each other.
+fn two_values() -> impl Strategy<Value = (Value, Value)> {
+    let value = || prop_oneof![json_value(), named_value()];
+    let next = (value(), any::<u64>()).prop_map(|(before, mut seed)| {
+        let mut after = before.clone();
+        altered(&mut after, &mut seed);
+        (before, after)
+    });
+    prop_oneof![4 => next, 1 => (value(), value())]
 }
 
 /// Texts whose lines are often alike.
@@ -831,6 +907,29 @@ fn options() -> impl Strategy<Value = Options> {
             deadline: is_late.then(Instant::now),
         },
     )
+}
+
+/// Tells whether the spans and numbers of hunks are those of their lines, and pairs name each other.
+fn is_consistent(found: &Lines) -> bool {
+    found.hunks.iter().all(|hunk| {
+        let numbers = |of: fn(&Line) -> Option<usize>| -> Vec<usize> {
+            hunk.lines.iter().filter_map(of).collect()
+        };
+        let fits = |span: Span, numbers: Vec<usize>| {
+            span.count == numbers.len()
+                && numbers
+                    .iter()
+                    .enumerate()
+                    .all(|(at, number)| *number == span.start + at)
+        };
+        let pairs = hunk.lines.iter().enumerate().all(|(at, line)| {
+            line.pair
+                .is_none_or(|pair| hunk.lines[pair].pair == Some(at))
+        });
+        fits(hunk.before, numbers(|line| line.before))
+            && fits(hunk.after, numbers(|line| line.after))
+            && pairs
+    })
 }
 
 /// Hides a secret in every place that a Secret may have it.
@@ -864,24 +963,72 @@ proptest! {
         prop_assert_eq!(found.coarse, None);
         for value in &values {
             let mut walk = tree::Walk::new(&options);
-            let (before, after) = walk.objects(value, value);
-            prop_assert_eq!(before, after);
+            walk.objects(value, value);
             prop_assert!(walk.fields.is_empty());
+            prop_assert_eq!(walk.script.hunks(options.context), []);
         }
     }
 
     #[test]
-    fn what_is_shown_differs_only_where_a_field_does(before in json_value(), after in json_value(), options in options()) {
+    fn what_is_shown_differs_only_where_a_field_does((before, after) in two_values(), options in options()) {
         let mut walk = tree::Walk::new(&options);
-        let (left, right) = walk.objects(&before, &after);
+        walk.objects(&before, &after);
+        let hunks = walk.script.hunks(options.context);
+        let (left, right) = shown::shown(&before, &after, &options);
         prop_assert_eq!(walk.fields.is_empty(), left == right);
+        prop_assert_eq!(walk.fields.is_empty(), hunks.is_empty());
         let (old, new) = (yaml::write(&left), yaml::write(&right));
-        let found = lines(&old, &new, options.context, options.deadline);
+        let found = Lines { hunks, coarse: None };
         prop_assert_eq!(found.apply(&old), Some(new));
+        prop_assert!(is_consistent(&found));
     }
 
     #[test]
-    fn fields_are_the_same_without_lines(before in json_value(), after in json_value(), options in options()) {
+    fn an_object_without_a_counterpart_is_shown_whole(object in json_value(), options in options(), is_new: bool) {
+        let found = match is_new {
+            true => diff(&[], std::slice::from_ref(&object), &options),
+            false => diff(std::slice::from_ref(&object), &[], &options),
+        };
+        let text = yaml::write(&shown::alone(&object, &options));
+        let hunks = found.objects[0].hunks.iter();
+        let lines = hunks.flat_map(|hunk| hunk.lines.iter().map(|line| hunk.text(line)));
+        let written: String = lines.map(|line| format!("{line}\n")).collect();
+        prop_assert_eq!(written, text);
+        prop_assert!(found.objects[0].fields.is_empty());
+    }
+
+    #[test]
+    fn a_change_in_place_is_found_as_well_as_a_moved_one(
+        items in proptest::collection::vec(0..30u8, 0..60),
+        changes in proptest::collection::vec((0..60usize, 0..40u8), 0..6),
+        moves: bool,
+    ) {
+        let mut after = items.clone();
+        for (at, value) in changes {
+            if let Some(item) = after.get_mut(at) {
+                *item = value;
+            }
+        }
+        if moves && after.len() > 2 {
+            after.rotate_left(2);
+        }
+        let found = sequence::edits(&items, &after, None);
+        prop_assert!(found.exact);
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        let mut equal = true;
+        sequence::each(&found.edits, items.len(), |a, b| {
+            if let (Some(a), Some(b)) = (&a, &b) {
+                equal &= items[a.clone()] == after[b.clone()];
+            }
+            old.extend(a.into_iter().flatten().map(|at| items[at]));
+            new.extend(b.into_iter().flatten().map(|at| after[at]));
+        });
+        prop_assert!(equal);
+        prop_assert_eq!((old, new), (items, after));
+    }
+
+    #[test]
+    fn fields_are_the_same_without_lines((before, after) in two_values(), options in options()) {
         // A deadline that passes between the two would tell them apart.
         let options = Options { deadline: None, ..options };
         let with = diff(std::slice::from_ref(&before), std::slice::from_ref(&after), &options);

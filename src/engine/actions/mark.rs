@@ -1,0 +1,78 @@
+//! `mark`: says that a release is bad, so that nothing moves to it, or that it is good again.
+
+use crate::api::release::Verdict;
+use crate::engine::plan::Asked;
+use crate::engine::rules::{Refusal, Rules};
+use crate::engine::world::{Key, World};
+
+/// What is marked, and how.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    /// The release.
+    pub release: String,
+    /// Bad or good.
+    pub verdict: Verdict,
+}
+
+/// A mark that is wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Marking {
+    /// The operation.
+    pub operation: String,
+    /// Why.
+    pub reason: Option<String>,
+    /// The release.
+    pub release: Key,
+    /// What tells it from another release of the same name.
+    pub uid: String,
+    /// How it is marked now.
+    pub was: Option<Verdict>,
+    /// How it is marked afterwards.
+    pub verdict: Verdict,
+    /// Whether it is marked so already.
+    pub unchanged: bool,
+    /// The environments where it counts.
+    pub runs_in: Vec<String>,
+    /// What the person should know.
+    pub warnings: Vec<String>,
+}
+
+/// Plans a mark.
+pub fn plan(world: &World, command: &Mark, asked: &Asked) -> Result<Marking, Refusal> {
+    let rules = Rules::new(world, asked);
+    rules.current()?;
+    let Mark { release, verdict } = command;
+    let key = rules.key(release);
+    let row = world
+        .release(&key)
+        .ok_or_else(|| rules.no_release(release))?;
+    let given = asked.reason.as_deref().unwrap_or_default();
+    let unchanged = row.mark == Some(*verdict);
+    if *verdict == Verdict::Bad && !unchanged && given.trim().is_empty() {
+        return Err(Refusal::NoNote {
+            release: release.clone(),
+        });
+    }
+    let pins = world.pins_naming(&key);
+    let pins = pins.filter_map(|name| world.pin(&super::beside(&key, name)));
+    let counts = pins.filter(|pin| pin.effective_release(asked.now) == release);
+    let runs_in: Vec<String> = counts.map(|pin| pin.environment.to_string()).collect();
+    let mut warnings = Vec::new();
+    if *verdict == Verdict::Bad && !runs_in.is_empty() {
+        warnings.push(format!(
+            "{release} runs in {}: a mark stops nothing that runs; bowline rollback does",
+            runs_in.join(", ")
+        ));
+    }
+    Ok(Marking {
+        operation: asked.operation.clone(),
+        reason: asked.reason.clone(),
+        uid: row.uid.to_string(),
+        was: row.mark,
+        verdict: *verdict,
+        unchanged,
+        release: key,
+        runs_in,
+        warnings,
+    })
+}

@@ -1,0 +1,92 @@
+//! Marks: what is wanted, and what is refused.
+
+use super::*;
+use crate::api::release::Verdict;
+use crate::engine::actions::mark::{self, Mark};
+
+#[test]
+fn marks() {
+    let bad = r#"{"verdict":"bad","by":"bob","at":"2026-01-02T03:04:05Z"}"#;
+    let marked: Change = |world| {
+        let bad = r#"{"verdict":"bad","by":"bob","at":"2026-01-02T03:04:05Z"}"#;
+        let mark = json!({"bowline.dev/mark": bad});
+        world.releases(Event::Applied(release("cart-2", "cart", 2, mark)));
+    };
+    assert!(serde_json::from_str::<crate::api::release::Mark>(bad).is_ok());
+    type Case = (
+        &'static str,
+        Change,
+        &'static str,
+        Verdict,
+        &'static str,
+        &'static str,
+    );
+    let table: &[Case] = &[
+        (
+            "bad, with a note",
+            NONE,
+            "cart-2",
+            Verdict::Bad,
+            "leaks",
+            "None -> Bad; cart-2 runs in staging: a mark stops nothing that runs; bowline rollback does",
+        ),
+        (
+            "bad, without one",
+            NONE,
+            "cart-2",
+            Verdict::Bad,
+            " ",
+            "whoever is refused cart-2 will want to know what is wrong with it | add --reason",
+        ),
+        (
+            "good again",
+            marked,
+            "cart-2",
+            Verdict::Good,
+            "",
+            "Some(Bad) -> Good",
+        ),
+        (
+            "bad twice",
+            marked,
+            "cart-2",
+            Verdict::Bad,
+            "",
+            "Some(Bad) -> Bad unchanged; cart-2 runs in staging: a mark stops nothing that runs; bowline rollback does",
+        ),
+        (
+            "what is not there",
+            NONE,
+            "cart-9",
+            Verdict::Bad,
+            "x",
+            "there is no release cart-9; there is cart-3, cart-2, cart-1 | bowline release list prints all of them",
+        ),
+        (
+            "what nobody knows",
+            NONE,
+            "x",
+            Verdict::Bad,
+            "x",
+            "there is no release x | bowline release list prints all of them",
+        ),
+    ];
+    for (title, change, release, verdict, reason, expected) in table {
+        let command = Mark {
+            release: (*release).to_owned(),
+            verdict: *verdict,
+        };
+        let found = match mark::plan(&world(change), &command, &asked(reason.trim())) {
+            Ok(plan) => {
+                let mut words = format!("{:?} -> {:?}", plan.was, plan.verdict);
+                if plan.unchanged {
+                    words += " unchanged";
+                }
+                let rest = plan.warnings.iter().map(|warning| format!("; {warning}"));
+                words + &rest.collect::<String>()
+            }
+            Err(refusal) => told(&refusal),
+        };
+        assert_eq!(found, *expected, "{title}");
+    }
+}

@@ -1,0 +1,168 @@
+//! The chain of what is done to the releases of one component: marks, collections, and what was put back.
+//!
+//! Entries are numbered, so that of two who write the same number one is told to look again. An answer
+//! that is lost is settled the same way: the entry is there under its operation, or it is not. The end of
+//! a chain is searched for, not read up to.
+
+use jiff::Timestamp;
+use kube::Client;
+use kube::api::{Api, ListParams, PostParams};
+
+use super::audit::{self, OnRelease, Recorder};
+use super::pages;
+use super::repeat::{is_ambiguous, pause, repeat};
+use crate::api::audit::{Action, AuditEntry, AuditEntrySpec, ReleaseIdentity, SubjectKind};
+use crate::api::names;
+
+/// How often a number is tried for, while others write to the same chain.
+const ATTEMPTS: u32 = 100;
+
+/// The chain of one component.
+pub struct Ledger {
+    api: Api<AuditEntry>,
+    component: String,
+    by: String,
+    /// The last entry, once it was found.
+    newest: Option<AuditEntry>,
+}
+
+impl Ledger {
+    /// Opens the chain of a component; `by` is who the server takes us for.
+    pub fn of(client: &Client, namespace: &str, component: &str, by: &str) -> Self {
+        Self {
+            api: Api::namespaced(client.clone(), namespace),
+            component: component.to_owned(),
+            by: by.to_owned(),
+            newest: None,
+        }
+    }
+
+    /// Returns what an operation has recorded of a release, oldest first.
+    pub async fn recorded(
+        &self,
+        operation: &str,
+        release: &ReleaseIdentity,
+    ) -> Result<Vec<Action>, kube::Error> {
+        if !is_operation(operation) {
+            return Ok(Vec::new());
+        }
+        let of_operation = ListParams::default().fields(&format!("spec.operation={operation}"));
+        let mut entries =
+            repeat(|| pages::all(&self.api, of_operation.clone(), pages::PAGE)).await?;
+        // Its hash may have been found out later.
+        let same =
+            |other: &ReleaseIdentity| (&other.name, &other.uid) == (&release.name, &release.uid);
+        entries.retain(|entry| self.is_ours(entry) && about(&entry.spec).is_some_and(same));
+        entries.sort_by_key(|entry| entry.spec.revision);
+        Ok(entries.iter().map(|entry| entry.spec.action).collect())
+    }
+
+    /// Writes an entry that may have been written before.
+    pub async fn complete(
+        &mut self,
+        done: &OnRelease<'_>,
+        now: Timestamp,
+    ) -> Result<(), kube::Error> {
+        match self.is_written(done).await? {
+            true => Ok(()),
+            false => self.write(done, now).await,
+        }
+    }
+
+    async fn is_written(&self, done: &OnRelease<'_>) -> Result<bool, kube::Error> {
+        let Some(operation) = done.operation else {
+            return Ok(false);
+        };
+        let recorded = self.recorded(operation, &done.release).await?;
+        Ok(recorded.last() == Some(&done.action))
+    }
+
+    /// Writes an entry, once, however often it takes to hear of it.
+    pub async fn write(&mut self, done: &OnRelease<'_>, now: Timestamp) -> Result<(), kube::Error> {
+        let mut attempt = 0;
+        loop {
+            // The first time nobody can have written it; then it may have been us.
+            if attempt > 0 && self.is_written(done).await? {
+                return Ok(());
+            }
+            let recorder = Recorder {
+                by: &self.by,
+                now,
+                releases: &[],
+            };
+            let newest = match self.newest.take() {
+                Some(known) => Some(known),
+                None => self.find_newest().await?,
+            };
+            let entry = audit::of_release(&self.component, done, newest.as_ref(), &recorder);
+            attempt += 1;
+            match self.api.create(&PostParams::default(), &entry).await {
+                Ok(written) => {
+                    self.newest = Some(written);
+                    return Ok(());
+                }
+                Err(error) if attempt >= ATTEMPTS => return Err(error),
+                // Somebody else has the number.
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                Err(error) if is_ambiguous(&error) => pause(attempt).await,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn is_ours(&self, entry: &AuditEntry) -> bool {
+        let subject = &entry.spec.subject;
+        subject.kind == SubjectKind::Component && subject.name == self.component
+    }
+
+    /// Finds the last entry: by doubling the number while there is one, then by halving the rest.
+    async fn find_newest(&self) -> Result<Option<AuditEntry>, kube::Error> {
+        let Some(mut last) = self.entry(1).await? else {
+            return self.read_to_the_end().await;
+        };
+        let (mut known, mut step) = (1, 1);
+        while let Some(found) = self.entry(known + step).await? {
+            (last, known) = (found, known + step);
+            step *= 2;
+        }
+        while step > 1 {
+            step /= 2;
+            if let Some(found) = self.entry(known + step).await? {
+                (last, known) = (found, known + step);
+            }
+        }
+        Ok(Some(last))
+    }
+
+    async fn entry(&self, number: i64) -> Result<Option<AuditEntry>, kube::Error> {
+        let name = names::release_audit_entry(&self.component, number);
+        let found = repeat(|| self.api.get_opt(&name)).await?;
+        Ok(found.filter(|entry| self.is_ours(entry)))
+    }
+
+    /// A chain that does not begin with 1 is empty, or retention has cut it.
+    async fn read_to_the_end(&self) -> Result<Option<AuditEntry>, kube::Error> {
+        let chain = format!("spec.subject.name={}", self.component);
+        let chain = ListParams::default().fields(&chain);
+        let mut entries = pages::all(&self.api, chain, pages::PAGE).await?;
+        // A pin may have the name of a component.
+        entries.retain(|entry| self.is_ours(entry));
+        let chains = audit::chains(&entries);
+        let newest = chains.first().and_then(|chain| chain.newest());
+        Ok(newest.cloned())
+    }
+}
+
+/// Tells whether a text can be the id of an operation; an annotation can hold anything.
+pub(super) fn is_operation(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (1..=253).contains(&text.len()) && text.chars().all(plain)
+}
+
+/// Returns the release that an entry is about.
+fn about(spec: &AuditEntrySpec) -> Option<&ReleaseIdentity> {
+    match spec.action {
+        Action::Collect => spec.from.as_ref(),
+        _ => spec.to.as_ref(),
+    }
+}

@@ -1,0 +1,118 @@
+//! The objects of a data plane as they are: those that a rendering names.
+//!
+//! Only reads. What cannot be read is an error, never an absence, so that a cluster which does not answer
+//! is not taken for an empty one.
+
+use std::collections::HashMap;
+
+use futures::{StreamExt, TryStreamExt};
+use kube::Client;
+use kube::api::{Api, DynamicObject};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::discovery::{self, Scope};
+use serde_json::Value;
+
+use super::diff::Identity;
+
+/// How many objects are asked for at a time.
+const AT_ONCE: usize = 8;
+
+/// Objects that are there, and kinds that are not.
+#[derive(Debug, Default)]
+pub struct Live {
+    /// Those that are there.
+    pub objects: Vec<Value>,
+    /// The kinds that the data plane does not have.
+    pub unknown: Vec<String>,
+}
+
+/// Why the objects of a data plane cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{object}: {error}")]
+pub struct LiveError {
+    /// Which object.
+    pub object: String,
+    /// Why.
+    pub error: kube::Error,
+}
+
+/// Reads the objects that others name.
+pub async fn live(client: &Client, named: &[Value]) -> Result<Live, LiveError> {
+    let mut live = Live::default();
+    let mut kinds: HashMap<GroupVersionKind, Option<(ApiResource, Scope)>> = HashMap::new();
+    let mut wanted = Vec::with_capacity(named.len());
+    for object in named {
+        let Some(kind) = kind(object).filter(|_| is_named(object)) else {
+            continue;
+        };
+        let known = match kinds.get(&kind) {
+            Some(known) => known.clone(),
+            None => {
+                let found = found(client, &kind).await;
+                let found = found.map_err(|error| failed(object, error))?;
+                if found.is_none() {
+                    live.unknown
+                        .push(format!("{} of {}", kind.kind, kind.api_version()));
+                }
+                kinds.insert(kind, found.clone());
+                found
+            }
+        };
+        wanted.extend(known.map(|(resource, scope)| (object, resource, scope)));
+    }
+    let answers = futures::stream::iter(wanted).map(|(object, resource, scope)| async move {
+        let said = |at: &str| object.pointer(at).and_then(Value::as_str);
+        let (namespace, name) = (said("/metadata/namespace"), said("/metadata/name"));
+        let api: Api<DynamicObject> = match namespace {
+            Some(namespace) if scope == Scope::Namespaced => {
+                Api::namespaced_with(client.clone(), namespace, &resource)
+            }
+            _ => Api::all_with(client.clone(), &resource),
+        };
+        let answer = api.get_opt(name.unwrap_or_default()).await;
+        answer.map_err(|error| failed(object, error))
+    });
+    let found: Vec<Option<DynamicObject>> = answers.buffered(AT_ONCE).try_collect().await?;
+    let values = found.into_iter().flatten();
+    live.objects = values
+        .filter_map(|object| serde_json::to_value(object).ok())
+        .collect();
+    Ok(live)
+}
+
+fn kind(object: &Value) -> Option<GroupVersionKind> {
+    let said = |key: &str| object.get(key).and_then(Value::as_str);
+    let (api_version, kind) = (said("apiVersion")?, said("kind")?);
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    Some(GroupVersionKind::gvk(group, version, kind))
+}
+
+/// Tells whether an object has a name that can stand in the path of a request.
+fn is_named(object: &Value) -> bool {
+    let fits = |name: &str| {
+        let is_fit = |c: char| c.is_ascii_graphic() && !"/%?#".contains(c);
+        !name.is_empty() && name != "." && name != ".." && name.chars().all(is_fit)
+    };
+    let said = |at: &str| object.pointer(at).and_then(Value::as_str);
+    said("/metadata/name").is_some_and(fits) && said("/metadata/namespace").is_none_or(fits)
+}
+
+/// Asks how the data plane serves a kind; None where it does not.
+async fn found(
+    client: &Client,
+    kind: &GroupVersionKind,
+) -> Result<Option<(ApiResource, Scope)>, kube::Error> {
+    match discovery::pinned_kind(client, kind).await {
+        Ok((resource, capabilities)) => Ok(Some((resource, capabilities.scope))),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(kube::Error::Discovery(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn failed(object: &Value, error: kube::Error) -> LiveError {
+    LiveError {
+        object: Identity::of(object).to_string(),
+        error,
+    }
+}

@@ -1,0 +1,115 @@
+//! Whether a controller runs: without one nothing that is said of health can be trusted to be of today.
+//!
+//! In a cluster it renews a Lease; beside an embedded store it holds a lock on a file, which the operating
+//! system takes away from a process that ends.
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use kube::Client;
+use kube::api::Api;
+
+use crate::api::labels;
+use crate::connect::{Connection, Target};
+
+/// What is known of the controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// One runs.
+    Runs,
+    /// None does, for this reason.
+    Absent(String),
+    /// We may not look.
+    Unknown,
+}
+
+/// Looks for the controller of a target; `now` is the server's time.
+pub async fn controller(connection: &Connection, now: Timestamp) -> Result<Presence, kube::Error> {
+    match &connection.target {
+        Target::Embedded { file } => Ok(beside(file)),
+        _ => in_cluster(&connection.client, now).await,
+    }
+}
+
+async fn in_cluster(client: &Client, now: Timestamp) -> Result<Presence, kube::Error> {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), labels::SYSTEM_NAMESPACE);
+    match leases.get_opt(labels::CONTROLLER_LEASE).await {
+        Ok(Some(lease)) => Ok(of_lease(&lease.spec.unwrap_or_default(), now)),
+        Ok(None) => Ok(Presence::Absent("none has ever run".to_owned())),
+        Err(kube::Error::Api(status)) if status.code == 403 => Ok(Presence::Unknown),
+        Err(error) => Err(error),
+    }
+}
+
+fn of_lease(lease: &LeaseSpec, now: Timestamp) -> Presence {
+    let holder = lease.holder_identity.as_deref().unwrap_or_default();
+    let Some(renewed) = lease.renew_time.as_ref().filter(|_| !holder.is_empty()) else {
+        return Presence::Absent("the last one stopped".to_owned());
+    };
+    let lasts = SignedDuration::from_secs(lease.lease_duration_seconds.unwrap_or_default().into());
+    match now.duration_since(renewed.0) > lasts {
+        true => Presence::Absent(format!("{holder} was last seen at {:.0}", renewed.0)),
+        false => Presence::Runs,
+    }
+}
+
+/// Returns the file that the controllers of an embedded store lock.
+pub fn lock_file(store: &Path) -> PathBuf {
+    let mut name = store.as_os_str().to_owned();
+    name.push("-controllers");
+    name.into()
+}
+
+fn beside(store: &Path) -> Presence {
+    let held = File::open(lock_file(store)).map(|file| file.try_lock_shared());
+    match held {
+        Ok(Err(TryLockError::WouldBlock)) => Presence::Runs,
+        _ => Presence::Absent("no process runs one on this store".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_lease_that_is_not_renewed_is_nobodys() {
+        let now: Timestamp = "2026-01-06T12:00:00Z".parse().unwrap();
+        let renewed = |at: &str| json!({"holderIdentity": "pod-1", "leaseDurationSeconds": 15, "renewTime": at});
+        for (lease, expected) in [
+            (
+                json!({}),
+                Presence::Absent("the last one stopped".to_owned()),
+            ),
+            (renewed("2026-01-06T11:59:50.000000Z"), Presence::Runs),
+            (renewed("2026-01-06T12:00:30.000000Z"), Presence::Runs),
+            (
+                renewed("2026-01-06T11:59:40.000000Z"),
+                Presence::Absent("pod-1 was last seen at 2026-01-06T11:59:40Z".to_owned()),
+            ),
+            (
+                json!({"holderIdentity": "", "leaseDurationSeconds": 15, "renewTime": "2026-01-06T12:00:00.000000Z"}),
+                Presence::Absent("the last one stopped".to_owned()),
+            ),
+        ] {
+            let read: LeaseSpec = serde_json::from_value(lease.clone()).unwrap();
+            assert_eq!(of_lease(&read, now), expected, "{lease}");
+        }
+    }
+
+    #[test]
+    fn a_lock_is_held_by_who_lives() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("store.db");
+        assert_ne!(beside(&store), Presence::Runs);
+        let lock = File::create(lock_file(&store)).unwrap();
+        assert_ne!(beside(&store), Presence::Runs);
+        lock.lock().unwrap();
+        assert_eq!(beside(&store), Presence::Runs);
+        drop(lock);
+        assert_ne!(beside(&store), Presence::Runs);
+    }
+}

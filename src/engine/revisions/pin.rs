@@ -1,0 +1,166 @@
+//! The revisions of a pin: its moves from the audit, their outcomes from its status.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use kube::Client;
+use kube::api::{Api, ListParams};
+use serde::Serialize;
+
+use super::{Cause, Revision, Revisions, State, with_missing};
+use crate::api::ReleasePin;
+use crate::api::audit::{AuditEntry, AuditEntrySpec, ReleaseIdentity, SubjectKind};
+use crate::api::pin::{Hold, Outcome};
+use crate::engine::audit;
+
+/// What a pin was in one of its revisions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pinned {
+    /// The release that counted.
+    pub release: ReleaseIdentity,
+    /// Who held it there; nobody where only its outcome is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub holds: Vec<Hold>,
+}
+
+/// What there is of one generation of a pin.
+#[derive(Default)]
+struct Found<'a> {
+    entry: Option<&'a AuditEntrySpec>,
+    outcome: Option<&'a Outcome>,
+    /// What the newest checkpoint says of the last revision that it stands for.
+    checkpoint: Option<&'a AuditEntrySpec>,
+    /// The pin as it is, where this is its generation.
+    pin: Option<&'a ReleasePin>,
+}
+
+/// Makes the revisions of a pin of the audit entries of its name and of its status.
+///
+/// An entry without an outcome, an outcome without an entry, and the pin itself where neither is there
+/// yet each make a revision. Entries of an earlier pin of the same name are left out.
+pub fn of_pin(pin: &ReleasePin, entries: &[AuditEntry], now: Timestamp) -> Revisions<Pinned> {
+    let current = pin.metadata.generation.unwrap_or_default();
+    let own = || {
+        let specs = entries.iter().map(|entry| &entry.spec);
+        specs.filter(|spec| {
+            spec.subject.kind == SubjectKind::ReleasePin && spec.subject.uid == pin.metadata.uid
+        })
+    };
+    let mut found: BTreeMap<i64, Found<'_>> = BTreeMap::new();
+    for spec in own().filter(|spec| spec.gap.is_none() && spec.checkpoint.is_none()) {
+        found.entry(spec.revision).or_default().entry = Some(spec);
+    }
+    let status = pin.status.as_ref();
+    for outcome in status.map_or(&[][..], |status| &status.outcomes) {
+        found.entry(outcome.generation).or_default().outcome = Some(outcome);
+    }
+    let checkpoint = own().filter(|spec| spec.checkpoint.is_some());
+    let checkpoint = checkpoint.max_by_key(|spec| spec.revision);
+    let retired = checkpoint.map_or(0, |spec| spec.revision);
+    if let Some(spec) = checkpoint.filter(|spec| spec.to.is_some()) {
+        found.entry(spec.revision).or_default().checkpoint = Some(spec);
+    }
+    if current > 0 {
+        found.entry(current).or_default().pin = Some(pin);
+    }
+    let unseen: Vec<(i64, i64)> = own()
+        .filter_map(|spec| spec.gap.as_ref())
+        .map(|gap| (gap.first, gap.last))
+        .collect();
+    let known = found
+        .into_iter()
+        .map(|(number, found)| found.revision(number, current, now))
+        .collect();
+    Revisions {
+        subject: format!("{} in {}", pin.spec.component, pin.spec.environment),
+        current,
+        rows: with_missing(known, retired, &unseen),
+    }
+}
+
+/// Reads the revisions of a pin, and the pin; None where there is no such pin.
+pub async fn read_pin(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    now: Timestamp,
+) -> Result<Option<(ReleasePin, Revisions<Pinned>)>, kube::Error> {
+    // The entries first: an entry follows its move, and what moved since is on the pin itself.
+    let entries: Api<AuditEntry> = Api::namespaced(client.clone(), namespace);
+    let of_pin = ListParams::default().fields(&format!("spec.subject.name={name}"));
+    let entries = entries.list(&of_pin).await?.items;
+    let pins: Api<ReleasePin> = Api::namespaced(client.clone(), namespace);
+    let Some(pin) = pins.get_opt(name).await? else {
+        return Ok(None);
+    };
+    let revisions = self::of_pin(&pin, &entries, now);
+    Ok(Some((pin, revisions)))
+}
+
+impl Found<'_> {
+    fn revision(&self, number: i64, current: i64, now: Timestamp) -> Revision<Pinned> {
+        let entry = self.entry.cloned().or_else(|| self.as_on_the_pin(now));
+        let content = self.content(entry.as_ref());
+        let created = entry.as_ref().map(|entry| entry.at.0);
+        Revision {
+            number,
+            hash: content
+                .as_ref()
+                .and_then(|content| content.release.hash.clone()),
+            created: created.or(self.outcome.map(|outcome| outcome.since.0)),
+            restored_from: entry.as_ref().and_then(|entry| entry.restored_from),
+            cause: entry.map(|entry| Cause {
+                action: entry.action,
+                actor: entry.actor,
+                reason: entry.reason,
+                operation: entry.operation,
+            }),
+            state: state(self.outcome, number == current),
+            why: self.outcome.and_then(|outcome| outcome.why.clone()),
+            content,
+        }
+    }
+
+    /// Reads off the pin what its entry will say when it is written.
+    fn as_on_the_pin(&self, now: Timestamp) -> Option<AuditEntrySpec> {
+        let recorder = audit::Recorder {
+            by: "",
+            now,
+            releases: &[],
+        };
+        let missing = audit::missing(self.pin?, None, &recorder).ok()?;
+        let entry = missing.into_iter().next_back()?;
+        Some(entry.spec)
+    }
+
+    fn content(&self, entry: Option<&AuditEntrySpec>) -> Option<Pinned> {
+        let said = |spec: &AuditEntrySpec| {
+            Some(Pinned {
+                release: spec.to.clone()?,
+                holds: spec.holds.clone(),
+            })
+        };
+        let ran = || {
+            let release = ReleaseIdentity::named(&self.outcome?.release);
+            Some(Pinned {
+                release,
+                holds: Vec::new(),
+            })
+        };
+        entry
+            .and_then(said)
+            .or_else(|| self.checkpoint.and_then(said))
+            .or_else(ran)
+    }
+}
+
+fn state(outcome: Option<&Outcome>, is_current: bool) -> State {
+    match outcome {
+        Some(outcome) if outcome.healthy == Some(true) => State::Healthy,
+        Some(outcome) if outcome.healthy == Some(false) => State::Unhealthy,
+        _ if is_current => State::Current,
+        Some(_) => State::Unknown,
+        None => State::Superseded,
+    }
+}
