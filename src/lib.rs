@@ -6,6 +6,7 @@
 //! | module       | what it is for |
 //! |--------------|----------------|
 //! | [`cli`]      | the verbs: everything that reads arguments or prints |
+//! | [`controllers`] | reconcile loops: from a pin to running resources |
 //! | [`engine`]   | actions on releases, and what they read |
 //! | [`render`]   | definitions and settings to manifests; pure |
 //! | [`resolve`]  | references of a release to definitions: git, embedded, compressed |
@@ -20,6 +21,7 @@ mod architecture;
 pub mod cel;
 pub mod cli;
 pub mod connect;
+pub mod controllers;
 pub mod embedded;
 pub mod engine;
 pub mod render;

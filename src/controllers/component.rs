@@ -1,0 +1,497 @@
+//! The Component controller: what a component with `autoDeploy` is made of becomes a release, and the pin
+//! of the first environment moves to it, whenever it changes.
+//!
+//! It goes through the engine as a person does, under the same rules: a pin that somebody holds or that a
+//! GitOps tool owns stays where it is. Each change is deployed once. What was held back is deployed when
+//! the hold is gone; what somebody moves elsewhere afterwards stays there until the next change.
+//!
+//! Definitions are followed by watches, so that a reconcile that finds nothing new asks the server nothing.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::{FutureExt, Stream, StreamExt};
+use jiff::Timestamp;
+use kube::api::PostParams;
+use kube::runtime::controller::Action;
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::{Controller, watcher};
+use kube::{Resource, ResourceExt};
+use serde::Serialize;
+
+use super::Context;
+use super::table::{Change, Table};
+use crate::api::component::ComponentStatus;
+use crate::api::condition::{self, Observation, Status};
+use crate::api::{Addon, Component, ComponentTypeDefinition, Release, Workload, audit, labels};
+use crate::connect::explain;
+use crate::engine::actions::deploy::{self, Deploy};
+use crate::engine::actions::release as release_action;
+use crate::engine::apply::{Applied, ApplyError, apply};
+use crate::engine::catalog::{Catalog, CatalogError};
+use crate::engine::plan::{Asked, Plan};
+use crate::engine::preview::{PreviewError, Stage};
+use crate::engine::rules::Refusal;
+use crate::engine::world::feed::Touched;
+use crate::engine::world::{Key, Source, World};
+
+/// How many components are worked on at a time.
+const AT_ONCE: u16 = 8;
+
+/// How long the read model may take to show a release that was made.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Why a component is tried again.
+#[derive(Debug, thiserror::Error)]
+pub enum ComponentError {
+    /// A rule or the state of things stands against it for now.
+    #[error("{reason}: {message}")]
+    NotNow {
+        /// The reason in the condition.
+        reason: &'static str,
+        /// What is wrong.
+        message: String,
+    },
+    /// The pin could not be moved.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// The target did not answer as it should.
+    #[error("{}", explain(.0))]
+    Target(#[from] kube::Error),
+}
+
+/// A definition as it was written last.
+struct Written<K>(Arc<K>);
+
+impl<K> Clone for Written<K> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<K: Resource> PartialEq for Written<K> {
+    fn eq(&self, other: &Self) -> bool {
+        version(&*self.0) == version(&*other.0)
+    }
+}
+
+/// What tells one state of an object from another.
+type Version = (Option<String>, Option<String>);
+
+fn version(object: &impl Resource) -> Version {
+    let metadata = object.meta();
+    (metadata.uid.clone(), metadata.resource_version.clone())
+}
+
+fn itself<T>(key: &Key, _: &T) -> Key {
+    key.clone()
+}
+
+/// A release, with the versions of the definitions that it was made of.
+type Made = (Vec<Version>, Arc<Release>);
+
+/// What the reconciles of all components share.
+struct Room {
+    base: Arc<Context>,
+    types: Arc<Table<Written<ComponentTypeDefinition>>>,
+    addons: Arc<Table<Written<Addon>>>,
+    workloads: Arc<Table<Written<Workload>>>,
+    /// The release of each component's definitions, and of which state of them.
+    releases: Mutex<HashMap<Key, Made>>,
+}
+
+impl Room {
+    fn new(base: Arc<Context>) -> Arc<Self> {
+        Arc::new(Self {
+            base,
+            types: Table::new(itself),
+            addons: Table::new(itself),
+            workloads: Table::new(itself),
+            releases: Mutex::default(),
+        })
+    }
+
+    async fn ready(&self) {
+        self.types.until_listed().await;
+        self.addons.until_listed().await;
+        self.workloads.until_listed().await;
+        let live = |world: &World| world.are_live(&Source::OF_MOVES);
+        self.base.feed().when(live).await;
+    }
+
+    /// Everything that makes a component be looked at again, beside itself.
+    fn triggers(
+        self: &Arc<Self>,
+        components: Store<Component>,
+    ) -> impl Stream<Item = ObjectRef<Component>> + Send + use<> {
+        let base = &self.base;
+        let uses = |known: &Store<Component>, uses: &dyn Fn(&Component) -> bool| {
+            let found =
+                known.state_filter(|component| component.spec.auto_deploy && uses(component));
+            let found = found.into_iter().map(|found| ObjectRef::from_obj(&*found));
+            futures::stream::iter(found.collect::<Vec<_>>())
+        };
+        let known = components.clone();
+        let types = self.types.follow(base.all(), |it| Written(Arc::new(it)));
+        let types = types.flat_map(move |change: Change<_>| {
+            uses(&known, &|component| {
+                let (_, type_) = component.spec.type_parts().unwrap_or_default();
+                is_in(component, &change.key) && type_ == &*change.key.name
+            })
+        });
+        let known = components.clone();
+        let addons = self.addons.follow(base.all(), |it| Written(Arc::new(it)));
+        let addons = addons.flat_map(move |change: Change<_>| {
+            uses(&known, &|component| {
+                let mut used = component.spec.addons.iter();
+                is_in(component, &change.key) && used.any(|addon| addon.name == *change.key.name)
+            })
+        });
+        let known = components.clone();
+        let workloads = self
+            .workloads
+            .follow(base.all(), |it| Written(Arc::new(it)));
+        let workloads = workloads.flat_map(move |change: Change<_>| {
+            uses(&known, &|component| {
+                is_in(component, &change.key) && component.name_any() == *change.key.name
+            })
+        });
+        let room = self.clone();
+        let world = base.feed().touched().flat_map(move |touched| {
+            let concerns = room.touched(&touched);
+            uses(&components, &|component| concerns(component))
+        });
+        futures::stream::select_all([
+            types.boxed(),
+            addons.boxed(),
+            workloads.boxed(),
+            world.boxed(),
+        ])
+    }
+
+    /// Says which components a change of the read model concerns: a hold that is lifted, an environment or
+    /// a pipeline that is there at last.
+    fn touched(&self, touched: &Touched) -> impl Fn(&Component) -> bool + use<> {
+        let pin = touched
+            .key
+            .as_ref()
+            .filter(|_| touched.source == Source::Pins);
+        let pinned = pin.and_then(|pin| {
+            let world = self.base.feed().world();
+            world.pin(pin).map(|pin| pin.component.to_string())
+        });
+        let anybody = matches!(touched.source, Source::Environments | Source::Pipelines);
+        let key = touched.key.clone();
+        move |component| match &key {
+            None => true,
+            Some(key) => {
+                is_in(component, key)
+                    && (anybody || pinned.as_deref() == component.metadata.name.as_deref())
+            }
+        }
+    }
+
+    /// Returns the release of what a component is made of now.
+    fn release(&self, key: &Key, component: &Component) -> Result<Arc<Release>, CatalogError> {
+        let beside = |name: &str| Key::new(&key.namespace, name);
+        let (_, type_) = component.spec.type_parts().unwrap_or_default();
+        let type_ = self.types.get(&beside(type_));
+        let used = component.spec.addons.iter();
+        let used = used
+            .filter_map(|addon| Some((addon.name.clone(), self.addons.get(&beside(&addon.name))?)));
+        // Two instances may use one addon.
+        let used: HashMap<String, Written<Addon>> = used.collect();
+        let workload = self.workloads.get(key);
+        let mut versions = vec![version(component)];
+        versions.extend(type_.iter().map(|it| version(&*it.0)));
+        versions.extend(workload.iter().map(|it| version(&*it.0)));
+        let mut of_addons: Vec<Version> = used.values().map(|it| version(&*it.0)).collect();
+        of_addons.sort();
+        versions.extend(of_addons);
+        let known = || self.releases.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, release)) = known().get(key)
+            && *of == versions
+        {
+            return Ok(release.clone());
+        }
+        let mut catalog = Catalog::empty(&key.namespace);
+        put(&mut catalog, Some(component))?;
+        put(&mut catalog, type_.as_ref().map(|it| &*it.0))?;
+        put(&mut catalog, workload.as_ref().map(|it| &*it.0))?;
+        for addon in used.values() {
+            put(&mut catalog, Some(&*addon.0))?;
+        }
+        let definitions = catalog.definitions(&key.name)?;
+        let source = release_action::Source::Embedded;
+        let release = Arc::new(release_action::release(&definitions, None, &source));
+        known().insert(key.clone(), (versions, release.clone()));
+        Ok(release)
+    }
+}
+
+fn is_in(component: &Component, key: &Key) -> bool {
+    component.metadata.namespace.as_deref() == Some(&*key.namespace)
+}
+
+fn put<K>(catalog: &mut Catalog, object: Option<&K>) -> Result<(), CatalogError>
+where
+    K: Resource<DynamicType = ()> + Serialize,
+{
+    object.map_or(Ok(()), |object| catalog.put(object))
+}
+
+/// Runs the controller until it is told to stop.
+pub async fn run(context: Arc<Context>, stop: impl Future<Output = ()> + Send + Sync + 'static) {
+    let room = Room::new(context.clone());
+    let controller = Controller::new(context.all::<Component>(), watcher::Config::default());
+    let triggers = room.triggers(controller.store());
+    let controller = controller.reconcile_on(triggers).graceful_shutdown_on(stop);
+    super::run::run(
+        "component",
+        controller,
+        AT_ONCE,
+        context,
+        room,
+        |component, room| reconcile(component, room).boxed(),
+    )
+    .await;
+}
+
+/// What became of a change.
+struct Found {
+    release: Option<String>,
+    status: Status,
+    reason: &'static str,
+    message: String,
+    /// Whether only time, or something that is not watched, can mend it.
+    may_pass: bool,
+}
+
+async fn reconcile(component: Arc<Component>, room: Arc<Room>) -> Result<Action, ComponentError> {
+    let key = Key::new(
+        &component.namespace().unwrap_or_default(),
+        &component.name_any(),
+    );
+    if !component.spec.auto_deploy || component.metadata.deletion_timestamp.is_some() {
+        room.releases
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&key);
+        return Ok(Action::await_change());
+    }
+    room.ready().await;
+    let found = match room.release(&key, &component) {
+        Ok(release) => {
+            let release = existing(&room, &key, &release).unwrap_or(release);
+            if is_done(&component, &release.name_any()) {
+                return Ok(Action::await_change());
+            }
+            deploy(&room, &key, &release).await?
+        }
+        Err(error) => Found {
+            release: None,
+            status: Status::False,
+            reason: "NotComplete",
+            message: error.to_string(),
+            may_pass: false,
+        },
+    };
+    write_status(&room, &component, &found).await?;
+    match found.may_pass {
+        true => Err(ComponentError::NotNow {
+            reason: found.reason,
+            message: found.message,
+        }),
+        false => Ok(Action::await_change()),
+    }
+}
+
+/// Finds a release that has the same content, whatever it is called.
+fn existing(room: &Room, key: &Key, release: &Arc<Release>) -> Option<Arc<Release>> {
+    let hash = release.annotations().get(labels::CONTENT_HASH)?;
+    let world = room.base.feed().world();
+    let named = world.release(&Key::new(&key.namespace, &release.name_any()));
+    if named.is_some_and(|row| row.hash.as_deref() == Some(hash)) {
+        return None;
+    }
+    let same = world
+        .releases_of(key)
+        .find(|row| row.hash.as_deref() == Some(hash))?;
+    let mut known = (**release).clone();
+    known.metadata.name = Some(same.key.name.to_string());
+    Some(Arc::new(known))
+}
+
+/// Tells whether this content was deployed before.
+fn is_done(component: &Component, release: &str) -> bool {
+    component.status.as_ref().is_some_and(|status| {
+        status.latest_release.as_deref() == Some(release)
+            && condition::is_true(&status.conditions, condition::DEPLOYED, None)
+    })
+}
+
+async fn deploy(room: &Room, key: &Key, release: &Release) -> Result<Found, ComponentError> {
+    let name = release.name_any();
+    make(room, key, release).await?;
+    let found = |status, reason, message: String, may_pass| Found {
+        release: Some(name.clone()),
+        status,
+        reason,
+        message,
+        may_pass,
+    };
+    let planned = {
+        let asked = asked(room, key).await?;
+        let world = room.base.feed().world();
+        plan(&world, key, &name, &asked)
+    };
+    let mut plan = match planned {
+        Ok(plan) => plan,
+        Err(refusal) => {
+            let (reason, may_pass) = refused(&refusal);
+            return Ok(found(Status::False, reason, refusal.to_string(), may_pass));
+        }
+    };
+    let Some(item) = plan.items.first_mut() else {
+        return Ok(found(
+            Status::False,
+            "Refused",
+            "nothing is planned".to_owned(),
+            false,
+        ));
+    };
+    if !item.unchanged {
+        let stage = Stage::new(&room.base.client, &key.namespace, &room.base.git);
+        match stage.preview(item).await {
+            Ok(preview) => item.rendered_hash = Some(preview.hash),
+            Err(PreviewError::Target(error)) => return Err(error.into()),
+            Err(error) => return Ok(found(Status::False, "DoesNotFit", error.to_string(), true)),
+        }
+    }
+    let (item, environment) = (item.clone(), item.environment.clone());
+    let clock = || room.base.now();
+    match apply(&room.base.client, &plan, &item, &clock).await? {
+        Applied::Superseded { by, .. } => tracing::info!(%by, "somebody moved the pin meanwhile"),
+        applied => tracing::info!(component = %key.name, release = %name, ?applied, "deployed"),
+    }
+    let message = format!("{name} was deployed to {environment}");
+    Ok(found(Status::True, "AutoDeployed", message, false))
+}
+
+/// Makes a release that is named by its content, where it is not there, and waits until it is seen.
+async fn make(room: &Room, key: &Key, release: &Release) -> Result<(), ComponentError> {
+    let own = Key::new(&key.namespace, &release.name_any());
+    let seen = |world: &World| world.release(&own).is_some();
+    if seen(&room.base.feed().world()) {
+        return Ok(());
+    }
+    let ours = PostParams {
+        field_manager: Some(labels::MANAGER_CONTROLLER.to_owned()),
+        ..PostParams::default()
+    };
+    let releases = room.base.within::<Release>(&key.namespace);
+    match releases.create(&ours, release).await {
+        Ok(_) => {}
+        // Somebody made the same.
+        Err(kube::Error::Api(status)) if status.code == 409 => {}
+        Err(error) => return Err(error.into()),
+    }
+    let seen = room.base.feed().when(seen);
+    let in_time = tokio::time::timeout(PATIENCE, seen).await;
+    in_time.map_err(|_| ComponentError::NotNow {
+        reason: "NotSeen",
+        message: format!("release {} was made and is not seen yet", own.name),
+    })
+}
+
+async fn asked(room: &Room, key: &Key) -> Result<Asked, kube::Error> {
+    Ok(Asked {
+        operation: uuid::Uuid::new_v4().to_string(),
+        now: room.base.now(),
+        user: room.base.user().await?.to_owned(),
+        reason: Some(format!("autoDeploy: what {} is made of changed", key.name)),
+        namespace: key.namespace.to_string(),
+    })
+}
+
+/// Plans the move of the first environment's pin; of several first ones, the one that is written first.
+fn plan(world: &World, key: &Key, release: &str, asked: &Asked) -> Result<Plan, Refusal> {
+    let pipeline = world.pipeline(&key.namespace);
+    let first = pipeline.and_then(|pipeline| pipeline.first_environments().first().copied());
+    let Some(first) = first else {
+        return Err(Refusal::NoPipeline {
+            namespace: key.namespace.to_string(),
+        });
+    };
+    let command = Deploy {
+        component: key.name.to_string(),
+        environment: first.to_owned(),
+        release: release.to_owned(),
+        skip_path: false,
+    };
+    let mut plan = deploy::plan(world, &command, asked)?;
+    plan.action = audit::Action::AutoDeploy;
+    Ok(plan)
+}
+
+/// Says in one word why the engine refuses, and whether that passes without a change that is watched.
+fn refused(refusal: &Refusal) -> (&'static str, bool) {
+    match refusal {
+        Refusal::Held { .. } => ("Held", false),
+        Refusal::OwnedByGit { .. } => ("OwnedByGit", false),
+        Refusal::Bad { .. } => ("ReleaseBad", true),
+        Refusal::NoPipeline { .. } => ("NoPipeline", false),
+        Refusal::NoEnvironment { .. } => (condition::ENVIRONMENT_MISSING, false),
+        refusal if refusal.is_stale() => ("Stale", true),
+        _ => ("Refused", true),
+    }
+}
+
+async fn write_status(
+    room: &Room,
+    component: &Component,
+    found: &Found,
+) -> Result<(), ComponentError> {
+    let mut status: ComponentStatus = component.status.clone().unwrap_or_default();
+    status.observed_generation = component.metadata.generation;
+    status.latest_release = found.release.clone().or(status.latest_release);
+    let deployed = Observation {
+        type_: condition::DEPLOYED,
+        status: found.status,
+        reason: found.reason,
+        message: found.message.clone(),
+        generation: component.metadata.generation,
+    };
+    condition::set(&mut status.conditions, deployed, second(room.base.now()));
+    if component.status.as_ref() == Some(&status) {
+        return Ok(());
+    }
+    let mut written = component.clone();
+    written.metadata.managed_fields = None;
+    written.status = Some(status);
+    let ours = PostParams {
+        field_manager: Some(labels::MANAGER_CONTROLLER.to_owned()),
+        ..PostParams::default()
+    };
+    let components = room
+        .base
+        .within::<Component>(&component.namespace().unwrap_or_default());
+    match components
+        .replace_status(&component.name_any(), &ours, &written)
+        .await
+    {
+        Ok(_) => Ok(()),
+        // It changed or is gone, and the watch is about to say so.
+        Err(kube::Error::Api(answer)) if matches!(answer.code, 404 | 409) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The API keeps no fractions of a second.
+fn second(at: Timestamp) -> Timestamp {
+    Timestamp::from_second(at.as_second()).unwrap_or(at)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! One of many processes runs the controllers of an embedded store: the one that holds a lock beside it.
+//!
+//! The operating system takes the lock away from a process that ends, however it ends.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::engine::presence;
+
+/// How often somebody who waits for the lock tries it.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The lock of a store; dropping it lets it go.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock of a store, unless another has it.
+    pub fn take(store: &Path) -> io::Result<Option<Self>> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        let file = options.open(presence::lock_file(store))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Waits for the lock of a store; `waiting` is told once that another has it.
+    pub async fn win(store: &Path, waiting: impl FnOnce()) -> io::Result<Self> {
+        let mut waiting = Some(waiting);
+        // Who only looks whether somebody runs the controllers holds it for a moment too.
+        let mut glance = true;
+        loop {
+            if let Some(lock) = Self::take(store)? {
+                return Ok(lock);
+            }
+            if !std::mem::take(&mut glance)
+                && let Some(waiting) = waiting.take()
+            {
+                waiting();
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_has_it_until_it_lets_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("store.db");
+        let first = Lock::take(&store).unwrap().expect("nobody has it");
+        assert!(Lock::take(&store).unwrap().is_none());
+        let (told, mut waits) = tokio::sync::mpsc::unbounded_channel();
+        let place = store.clone();
+        let second =
+            tokio::spawn(
+                async move { Lock::win(&place, || told.send(()).unwrap()).await.unwrap() },
+            );
+        waits.recv().await.expect("it says that it waits");
+        drop(first);
+        let second = second.await.unwrap();
+        assert!(Lock::take(&store).unwrap().is_none());
+        drop(second);
+        assert!(Lock::take(&store).unwrap().is_some());
+    }
+}

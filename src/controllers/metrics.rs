@@ -1,0 +1,252 @@
+//! What the controllers count, in the form that Prometheus scrapes.
+//!
+//! Reconcilers call small methods that add to atomic numbers; what is a sum over objects (bytes of releases
+//! and snapshots) is computed from the read model when somebody asks, and costs nothing until then.
+
+mod stored;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::Context;
+use crate::resolve::git::Git;
+use stored::Stored;
+
+/// How [`Metrics::text`] is labelled.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The bounds of durations in seconds: from a reconcile that finds nothing to do to one that waits for git.
+const SECONDS: [f64; 12] = [
+    0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0,
+];
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Reconciled {
+    controller: &'static str,
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfController {
+    controller: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfKind {
+    kind: &'static str,
+}
+
+/// Everything that is counted.
+pub struct Metrics {
+    registry: Registry,
+    reconciles: Family<Reconciled, Counter>,
+    durations: Family<OfController, Histogram, fn() -> Histogram>,
+    watch_errors: Family<OfController, Counter>,
+    restarts: Family<OfController, Counter>,
+    plain: Family<OfKind, Counter>,
+    packed: Family<OfKind, Counter>,
+    ratio: Family<OfKind, Gauge<f64, AtomicU64>>,
+    reused: Counter,
+    collected: Family<OfKind, Counter>,
+    freed: Family<OfKind, Counter>,
+    leading: Gauge,
+    terms: Counter,
+    sources: Sources,
+}
+
+/// What sums are made of when somebody asks.
+#[derive(Clone, Default)]
+pub(super) struct Sources {
+    context: Arc<RwLock<Weak<Context>>>,
+    git: Arc<RwLock<Option<Git>>>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let sources = Sources::default();
+        let mut metrics = Self {
+            registry: Registry::with_prefix("bowline"),
+            reconciles: Family::default(),
+            durations: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            watch_errors: Family::default(),
+            restarts: Family::default(),
+            plain: Family::default(),
+            packed: Family::default(),
+            ratio: Family::default(),
+            reused: Counter::default(),
+            collected: Family::default(),
+            freed: Family::default(),
+            leading: Gauge::default(),
+            terms: Counter::default(),
+            sources: sources.clone(),
+        };
+        metrics.register();
+        let stored = Box::new(Stored(sources));
+        metrics.registry.register_collector(stored);
+        metrics
+    }
+}
+
+impl std::fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+impl Metrics {
+    fn register(&mut self) {
+        let registry = &mut self.registry;
+        let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "The version of the program", version);
+        registry.register(
+            "reconciles",
+            "Reconciles that ended",
+            self.reconciles.clone(),
+        );
+        registry.register_with_unit(
+            "reconcile_duration",
+            "How long reconciles took",
+            Unit::Seconds,
+            self.durations.clone(),
+        );
+        registry.register(
+            "watch_errors",
+            "Watches that failed and began again",
+            self.watch_errors.clone(),
+        );
+        registry.register(
+            "controller_restarts",
+            "Controllers that ended by a fault and were started again",
+            self.restarts.clone(),
+        );
+        registry.register_with_unit(
+            "compression_plain",
+            "What was packed, before it was packed",
+            Unit::Bytes,
+            self.plain.clone(),
+        );
+        registry.register_with_unit(
+            "compression_stored",
+            "What was packed, as it is stored",
+            Unit::Bytes,
+            self.packed.clone(),
+        );
+        registry.register(
+            "compression_ratio",
+            "What is stored of what was packed since the process began",
+            self.ratio.clone(),
+        );
+        registry.register(
+            "snapshots_reused",
+            "Snapshots that spared a fetch",
+            self.reused.clone(),
+        );
+        registry.register(
+            "gc_deleted",
+            "Objects that garbage collection removed",
+            self.collected.clone(),
+        );
+        registry.register_with_unit(
+            "gc_freed",
+            "What garbage collection freed",
+            Unit::Bytes,
+            self.freed.clone(),
+        );
+        registry.register(
+            "leader",
+            "Whether this process acts: 1 for the one that holds the lease",
+            self.leading.clone(),
+        );
+        registry.register(
+            "leader_terms",
+            "How often this process began to act",
+            self.terms.clone(),
+        );
+    }
+
+    /// Counts one reconcile of a controller, how it ended and how long it took.
+    pub fn reconciled(&self, controller: &'static str, succeeded: bool, took: Duration) {
+        let result = if succeeded { "success" } else { "error" };
+        let labels = Reconciled { controller, result };
+        self.reconciles.get_or_create(&labels).inc();
+        let durations = self.durations.get_or_create(&OfController { controller });
+        durations.observe(took.as_secs_f64());
+    }
+
+    /// Counts a watch of a controller that failed and begins again.
+    pub fn watch_failed(&self, controller: &'static str) {
+        let labels = OfController { controller };
+        self.watch_errors.get_or_create(&labels).inc();
+    }
+
+    /// Counts a controller that had to be started again.
+    pub fn restarted(&self, controller: &'static str) {
+        let labels = OfController { controller };
+        self.restarts.get_or_create(&labels).inc();
+    }
+
+    /// Counts a snapshot that was written: its bytes as they are, and as they are stored.
+    pub fn snapshot_written(&self, plain: usize, stored: usize) {
+        let kind = OfKind { kind: "snapshot" };
+        let (plain, stored) = (plain as u64, stored as u64);
+        let plain = self.plain.get_or_create(&kind).inc_by(plain) + plain;
+        let stored = self.packed.get_or_create(&kind).inc_by(stored) + stored;
+        if plain > 0 {
+            let ratio = self.ratio.get_or_create(&kind);
+            ratio.set(stored as f64 / plain as f64);
+        }
+    }
+
+    /// Counts a snapshot that spared a fetch.
+    pub fn snapshot_reused(&self) {
+        self.reused.inc();
+    }
+
+    /// Counts a release or a snapshot that was collected, and its bytes where they are known.
+    pub fn collected(&self, kind: &'static str, bytes: u64) {
+        let kind = OfKind { kind };
+        self.collected.get_or_create(&kind).inc();
+        self.freed.get_or_create(&kind).inc_by(bytes);
+    }
+
+    /// Says whether this process acts.
+    pub fn leads(&self, leads: bool) {
+        if leads {
+            self.terms.inc();
+        }
+        self.leading.set(leads.into());
+    }
+
+    /// Says whose read model sums are made of, for as long as it is there.
+    pub fn follow(&self, context: &Arc<Context>) {
+        let held = self.sources.context.write();
+        *held.unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(context);
+    }
+
+    /// Says who reads git references.
+    pub fn reads_git(&self, git: &Git) {
+        let held = self.sources.git.write();
+        *held.unwrap_or_else(PoisonError::into_inner) = Some(git.clone());
+    }
+
+    /// Writes everything in the form that Prometheus reads.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        // Writing to a string cannot fail; what was written of a sum that could not be made is cut off.
+        if text::encode(&mut out, &self.registry).is_err() {
+            tracing::error!("the metrics could not be written");
+        }
+        out
+    }
+}

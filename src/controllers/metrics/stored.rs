@@ -1,0 +1,180 @@
+//! What is a sum over objects, made when somebody asks: bytes that are stored, and what git was asked for.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::PoisonError;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Unit;
+
+use super::Sources;
+use crate::engine::world::{Source, World};
+
+/// Writes the sums.
+pub(super) struct Stored(pub(super) Sources);
+
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stored")
+    }
+}
+
+/// How many objects there are, and what they have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sum {
+    count: u64,
+    bytes: u64,
+}
+
+impl Sum {
+    fn add(&mut self, bytes: Option<u64>) {
+        self.count += 1;
+        self.bytes += bytes.unwrap_or_default();
+    }
+}
+
+/// The labels of a sum, as names and values.
+type Labels = Vec<(&'static str, String)>;
+
+#[derive(Default)]
+struct Sums {
+    releases: BTreeMap<Labels, Sum>,
+    snapshots: BTreeMap<Labels, Sum>,
+}
+
+impl Sums {
+    fn of(world: &World) -> Self {
+        let mut sums = Self::default();
+        for release in world.all_releases() {
+            let labels = vec![
+                ("namespace", release.key.namespace.to_string()),
+                // An object of another tool may not say what it is of.
+                (
+                    "component",
+                    release.component.as_deref().unwrap_or_default().to_owned(),
+                ),
+            ];
+            sums.releases.entry(labels).or_default().add(release.size);
+        }
+        for component in world.components() {
+            for (environment, snapshots) in world.snapshots_of(component) {
+                let labels = vec![
+                    ("namespace", component.namespace.to_string()),
+                    ("component", component.name.to_string()),
+                    ("environment", environment.to_owned()),
+                ];
+                let sum = sums.snapshots.entry(labels).or_default();
+                snapshots.iter().for_each(|snapshot| sum.add(snapshot.size));
+            }
+        }
+        sums
+    }
+}
+
+impl Collector for Stored {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        self.objects(&mut encoder)?;
+        self.git(&mut encoder)
+    }
+}
+
+impl Stored {
+    fn objects(&self, encoder: &mut DescriptorEncoder) -> fmt::Result {
+        let context = {
+            let held = self.0.context.read();
+            held.unwrap_or_else(PoisonError::into_inner).upgrade()
+        };
+        // Before everything is listed a sum would be too small, and look like a collapse.
+        let sums = context.and_then(|context| {
+            let world = context.feed().world();
+            let listed = world.are_live(&[Source::Releases, Source::Snapshots]);
+            listed.then(|| Sums::of(&world))
+        });
+        let Some(sums) = sums else {
+            return Ok(());
+        };
+        let what = [
+            ("releases", "Releases by component", &sums.releases),
+            (
+                "snapshots",
+                "Snapshots by component and environment",
+                &sums.snapshots,
+            ),
+        ];
+        for (name, help, sums) in what {
+            gauges(
+                encoder,
+                name,
+                help,
+                None,
+                sums.iter().map(|(labels, sum)| (labels, sum.count)),
+            )?;
+        }
+        let what = [
+            (
+                "release",
+                "What releases have, by component",
+                &sums.releases,
+            ),
+            (
+                "snapshot",
+                "What snapshots have, by component and environment",
+                &sums.snapshots,
+            ),
+        ];
+        for (name, help, sums) in what {
+            let sums = sums.iter().map(|(labels, sum)| (labels, sum.bytes));
+            gauges(encoder, name, help, Some(&Unit::Bytes), sums)?;
+        }
+        Ok(())
+    }
+
+    fn git(&self, encoder: &mut DescriptorEncoder) -> fmt::Result {
+        let counts = {
+            let held = self.0.git.read();
+            let git = held.unwrap_or_else(PoisonError::into_inner);
+            git.as_ref().map(|git| git.counts())
+        };
+        let Some(counts) = counts else {
+            return Ok(());
+        };
+        for (name, help, count) in [
+            ("git_reads", "Git references that were read", counts.reads),
+            (
+                "git_cache_hits",
+                "Git references that the cache could answer",
+                counts.hits,
+            ),
+            ("git_fetches", "Fetches from repositories", counts.fetches),
+            (
+                "git_fetch_failures",
+                "Fetches that failed",
+                counts.failed_fetches,
+            ),
+        ] {
+            let counter = ConstCounter::new(count);
+            let metric = encoder.encode_descriptor(name, help, None, counter.metric_type())?;
+            counter.encode(metric)?;
+        }
+        Ok(())
+    }
+}
+
+fn gauges<'a>(
+    encoder: &mut DescriptorEncoder,
+    name: &str,
+    help: &str,
+    unit: Option<&Unit>,
+    values: impl Iterator<Item = (&'a Labels, u64)>,
+) -> fmt::Result {
+    let gauge = ConstGauge::new(0u64);
+    let mut family = encoder.encode_descriptor(name, help, unit, gauge.metric_type())?;
+    for (labels, value) in values {
+        let gauge = ConstGauge::new(value);
+        gauge.encode(family.encode_family(labels)?)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! What a scrape reads, as text.
+
+use serde_json::json;
+
+use super::*;
+use crate::api::Release;
+use crate::connect::{Deadlines, guard};
+use crate::embedded::Embedded;
+use crate::engine::world::World;
+use crate::resolve::git::Settings;
+
+/// The lines of a metric, without what describes it.
+fn lines(text: &str, name: &str) -> Vec<String> {
+    let own = |line: &&str| line.starts_with(name);
+    text.lines().filter(own).map(str::to_owned).collect()
+}
+
+#[test]
+fn what_is_counted_is_told() {
+    let metrics = Metrics::default();
+    metrics.reconciled("pin", true, Duration::from_millis(3));
+    metrics.reconciled("pin", true, Duration::from_secs(2));
+    metrics.reconciled("pin", false, Duration::from_secs(90));
+    metrics.snapshot_written(1000, 250);
+    metrics.snapshot_written(1000, 150);
+    metrics.snapshot_reused();
+    metrics.collected("release", 4711);
+    metrics.leads(true);
+    let text = metrics.text();
+    for line in [
+        r#"bowline_reconciles_total{controller="pin",result="success"} 2"#,
+        r#"bowline_reconciles_total{controller="pin",result="error"} 1"#,
+        r#"bowline_reconcile_duration_seconds_count{controller="pin"} 3"#,
+        r#"bowline_reconcile_duration_seconds_bucket{le="0.005",controller="pin"} 1"#,
+        r#"bowline_reconcile_duration_seconds_bucket{le="60.0",controller="pin"} 2"#,
+        r#"bowline_compression_plain_bytes_total{kind="snapshot"} 2000"#,
+        r#"bowline_compression_ratio{kind="snapshot"} 0.2"#,
+        "bowline_snapshots_reused_total 1",
+        r#"bowline_gc_deleted_total{kind="release"} 1"#,
+        r#"bowline_gc_freed_bytes_total{kind="release"} 4711"#,
+        "bowline_leader 1",
+        "bowline_leader_terms_total 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+    }
+    assert!(text.ends_with("# EOF\n"), "{text}");
+    metrics.leads(false);
+    assert_eq!(
+        lines(&metrics.text(), "bowline_leader "),
+        ["bowline_leader 0"]
+    );
+}
+
+#[tokio::test]
+async fn what_is_stored_is_summed_when_somebody_asks() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Embedded::open(&folder.path().join("store.db"), "ana").await;
+    let client = guard(store.unwrap(), "default", None, Deadlines::default());
+    let metrics = Metrics::default();
+    metrics.reads_git(&Git::new(Settings::new(folder.path().join("git"))));
+    assert_eq!(lines(&metrics.text(), "bowline_release"), [""; 0]);
+    let releases: kube::Api<Release> = kube::Api::default_namespaced(client.clone());
+    for (name, size) in [("cart-1", "4000"), ("cart-2", "700"), ("mail-1", "11")] {
+        let component = name.split('-').next().unwrap();
+        let release = json!({
+            "apiVersion": "openchoreo.dev/v1alpha1", "kind": "Release",
+            "metadata": {"name": name, "labels": {"openchoreo.dev/component": component}, "annotations": {"bowline.dev/size": size}},
+            "spec": {
+                "component": {"name": component, "content": {"apiVersion": "openchoreo.dev/v1alpha1", "kind": "Component"}},
+                "componentTypeDefinition": {"name": "web", "content": {"apiVersion": "openchoreo.dev/v1alpha1", "kind": "ComponentTypeDefinition"}},
+                "workload": {"apiVersion": "openchoreo.dev/v1alpha1", "kind": "Workload", "metadata": {"name": component}},
+            },
+        });
+        let release: Release = serde_json::from_value(release).unwrap();
+        releases
+            .create(&Default::default(), &release)
+            .await
+            .unwrap();
+    }
+    let git = Git::new(Settings::new(folder.path().join("git")));
+    let clock = Arc::new(jiff::Timestamp::now);
+    let context = Context::new(client, None, clock, git, Arc::default());
+    let context = Arc::new(context);
+    metrics.follow(&context);
+    context.feed().when(World::is_live).await;
+    let text = metrics.text();
+    let own = |name: &str| lines(&text, name);
+    assert_eq!(
+        own("bowline_releases{"),
+        [
+            r#"bowline_releases{namespace="default",component="cart"} 2"#,
+            r#"bowline_releases{namespace="default",component="mail"} 1"#,
+        ]
+    );
+    assert_eq!(
+        own("bowline_release_bytes{"),
+        [
+            r#"bowline_release_bytes{namespace="default",component="cart"} 4700"#,
+            r#"bowline_release_bytes{namespace="default",component="mail"} 11"#,
+        ]
+    );
+    assert_eq!(
+        own("bowline_git_fetches_total"),
+        ["bowline_git_fetches_total 0"]
+    );
+}

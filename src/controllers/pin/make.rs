@@ -1,0 +1,533 @@
+//! From a pin to its RenderedRelease: resolve, keep a snapshot, render, write what differs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kube::api::{Patch, PatchParams};
+use kube::core::PartialObjectMeta;
+use kube::{Resource, ResourceExt};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::rendered::Row;
+use super::status::{Step, Trouble};
+use super::{Room, Settings};
+use crate::api::condition;
+use crate::api::release::{Content, Reference, ReleaseSpec};
+use crate::api::rendered::{RenderedOwner, RenderedReleaseSpec};
+use crate::api::snapshot::{AddonCopy, ComponentEnvSnapshotSpec};
+use crate::api::{
+    ComponentEnvSnapshot, Definitions, Environment, Release, ReleasePin, RenderedRelease, digest,
+    labels, names,
+};
+use crate::connect::explain;
+use crate::engine::actions::release as release_action;
+use crate::engine::bodies::BodyError;
+use crate::engine::world::Key;
+use crate::render::{self, Inputs, Rendered};
+use crate::resolve::{self, Cause, ResolveError, content};
+
+/// What a RenderedRelease is made of; the same inputs make the same one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Basis {
+    /// The pin, which owns what is made.
+    pin: String,
+    /// The release, whose content never changes.
+    release: String,
+    /// The environment and its generation.
+    environment: Option<(String, i64)>,
+    /// The settings and their generation.
+    settings: Vec<(String, i64)>,
+}
+
+/// What was made of a basis, and where it was written.
+#[derive(Clone, Debug)]
+pub(super) struct Made {
+    pub(super) basis: Basis,
+    pub(super) snapshot: String,
+    pub(super) resources: usize,
+    pub(super) warnings: Vec<String>,
+    hash: String,
+    /// The RenderedRelease that was written, and its generation then.
+    pub(super) uid: String,
+    pub(super) generation: i64,
+}
+
+impl Made {
+    /// Tells whether what was written is still there; a row that is older than our write says nothing.
+    fn stands(&self, row: Option<&Row>) -> bool {
+        row.is_none_or(|row| {
+            row.uid == self.uid
+                && !row.deleting
+                && (row.generation < self.generation
+                    || (row.generation == self.generation
+                        && row.hash.as_deref() == Some(&self.hash)))
+        })
+    }
+}
+
+/// What one attempt has to work with.
+pub(super) struct Work<'a> {
+    pub(super) room: &'a Room,
+    pub(super) pin: &'a ReleasePin,
+    pub(super) key: &'a Key,
+    /// The release that counts.
+    pub(super) release: &'a str,
+    pub(super) environment: Option<Environment>,
+    pub(super) settings: Vec<Settings>,
+    pub(super) row: Option<Row>,
+}
+
+impl Work<'_> {
+    /// Makes what the pin wants, or finds that it was made.
+    pub(super) async fn make(&self) -> Result<Arc<Made>, Trouble> {
+        let uid = self.release_uid().await?;
+        let basis = self.basis(&uid);
+        if let Some(made) = self.room.made(self.key)
+            && made.basis == basis
+            && made.stands(self.row.as_ref())
+        {
+            return Ok(made);
+        }
+        let spec = self.spec(&uid).await?;
+        if spec.component.name != self.pin.spec.component {
+            let message = format!(
+                "release {} is of component {}, not of {}",
+                self.release, spec.component.name, self.pin.spec.component
+            );
+            let reason = condition::RELEASE_OF_ANOTHER_COMPONENT;
+            return Err(Trouble::lasting(Step::Resolve, reason, message));
+        }
+        let references = digest::of(&spec);
+        let (definitions, mut warnings) = self.definitions(&spec, &references).await?;
+        let definitions = Arc::new(definitions);
+        let snapshot = Snapshot::of(self.pin, &definitions, &references);
+        let keep = self.keep(&snapshot);
+        let render = async {
+            let rendered = self.render(&definitions).await?;
+            let hash = rendered.hash();
+            let (uid, generation) = match &self.row {
+                Some(row) if self.is_written(row, &hash) => (row.uid.clone(), row.generation),
+                _ => self.write(&definitions, &rendered, &hash).await?,
+            };
+            Ok((rendered, hash, uid, generation))
+        };
+        let (kept, rendered) = futures::join!(keep, render);
+        kept?;
+        let (rendered, hash, uid, generation) = rendered?;
+        warnings.extend(rendered.warnings.iter().map(ToString::to_string));
+        let made = Arc::new(Made {
+            basis,
+            snapshot: snapshot.name,
+            resources: rendered.resources.len(),
+            warnings,
+            hash,
+            uid,
+            generation,
+        });
+        self.room.remember(self.key, made.clone());
+        Ok(made)
+    }
+
+    fn namespace(&self) -> &str {
+        &self.key.namespace
+    }
+
+    fn beside(&self, name: &str) -> Key {
+        Key::new(&self.key.namespace, name)
+    }
+
+    fn basis(&self, release: &str) -> Basis {
+        let identity = |object: &dyn Fn() -> (Option<String>, Option<i64>)| {
+            let (uid, generation) = object();
+            (uid.unwrap_or_default(), generation.unwrap_or_default())
+        };
+        let environment = self
+            .environment
+            .as_ref()
+            .map(|environment| identity(&|| (environment.uid(), environment.metadata.generation)));
+        let settings = self.settings.iter();
+        Basis {
+            pin: self.pin.uid().unwrap_or_default(),
+            release: release.to_owned(),
+            environment,
+            settings: settings
+                .map(|settings| (settings.uid.clone(), settings.generation))
+                .collect(),
+        }
+    }
+
+    /// Finds out which release has the name now. The read model may be behind; the server is not.
+    async fn release_uid(&self) -> Result<String, Trouble> {
+        let known = {
+            let world = self.room.base.feed().world();
+            world
+                .release(&self.beside(self.release))
+                .map(|row| row.uid.to_string())
+        };
+        if let Some(uid) = known {
+            return Ok(uid);
+        }
+        let releases = self.room.base.within::<Release>(self.namespace());
+        match releases.get_metadata_opt(self.release).await {
+            Ok(Some(found)) => Ok(found.uid().unwrap_or_default()),
+            Ok(None) => Err(self.missing()),
+            Err(error) => Err(unread(Step::Resolve, &error)),
+        }
+    }
+
+    fn missing(&self) -> Trouble {
+        let message = format!("release {} is not there", self.release);
+        Trouble::lasting(Step::Resolve, condition::RELEASE_MISSING, message)
+    }
+
+    async fn spec(&self, uid: &str) -> Result<ReleaseSpec, Trouble> {
+        let base = &self.room.base;
+        let (client, namespace) = (&base.client, self.namespace());
+        let spec = base
+            .bodies
+            .spec::<Release>(client, namespace, self.release, Some(uid));
+        spec.await.map_err(|error| match &*error {
+            BodyError::Gone { .. } => self.missing(),
+            BodyError::Target(error) => unread(Step::Resolve, error),
+            error => {
+                let reason = condition::READ_FAILED;
+                Trouble::passing(Step::Resolve, reason, error.to_string())
+            }
+        })
+    }
+
+    /// Resolves a release. What was resolved before from the same references is not fetched again.
+    async fn definitions(
+        &self,
+        spec: &ReleaseSpec,
+        references: &str,
+    ) -> Result<(Definitions, Vec<String>), Trouble> {
+        let by_git = spec.component.git_ref.is_some()
+            || spec.component_type_definition.git_ref.is_some()
+            || spec.addons.iter().any(|addon| addon.git_ref.is_some());
+        if by_git && let Some(found) = self.of_snapshot(references).await {
+            self.room.base.metrics.snapshot_reused();
+            return Ok((found, Vec::new()));
+        }
+        match resolve::resolve(spec, &self.room.base.git).await {
+            Ok(resolved) => Ok((resolved.definitions, resolved.warnings)),
+            Err(error) => Err(unresolved(self.release, &error)),
+        }
+    }
+
+    /// Reads the definitions that a snapshot of the same references holds.
+    async fn of_snapshot(&self, references: &str) -> Option<Definitions> {
+        let (name, uid) = {
+            let world = self.room.base.feed().world();
+            let component = self.beside(&self.pin.spec.component);
+            let of_environment = world
+                .snapshots_of(&component)
+                .find(|(environment, _)| *environment == self.pin.spec.environment);
+            let (_, rows) = of_environment?;
+            let found = rows
+                .into_iter()
+                .find(|row| row.references.as_deref() == Some(references))?;
+            (found.key.name.clone(), found.uid.to_string())
+        };
+        let base = &self.room.base;
+        let spec = base.bodies.spec::<ComponentEnvSnapshot>(
+            &base.client,
+            self.namespace(),
+            &name,
+            Some(&uid),
+        );
+        // One that cannot be read is made again.
+        let spec = as_release(&spec.await.ok()?)?;
+        let resolved = resolve::resolve(&spec, &base.git).await.ok()?;
+        let hash = resolved.definitions.content_hash();
+        let expected = names::snapshot(&self.pin.spec.component, &self.pin.spec.environment, &hash);
+        // Somebody may have edited it.
+        (*name == *expected).then_some(resolved.definitions)
+    }
+
+    /// Writes a snapshot, unless it is there.
+    async fn keep(&self, snapshot: &Snapshot) -> Result<(), Trouble> {
+        let there = {
+            let world = self.room.base.feed().world();
+            let row = world.snapshot(&self.beside(&snapshot.name));
+            row.is_some_and(|row| {
+                row.owner.as_deref() == self.pin.metadata.uid.as_deref()
+                    && row.references.as_deref() == Some(&snapshot.references)
+            })
+        };
+        let same = self
+            .room
+            .made(self.key)
+            .is_some_and(|made| made.snapshot == snapshot.name);
+        if there || same {
+            return Ok(());
+        }
+        let metrics = &self.room.base.metrics;
+        metrics.snapshot_written(snapshot.plain, snapshot.stored);
+        let name = &snapshot.name;
+        match self
+            .apply::<ComponentEnvSnapshot>(name, &snapshot.object)
+            .await
+        {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let message = format!("snapshot {name} cannot be written: {}", explain(&error));
+                let reason = condition::RESOLVE_FAILED;
+                Err(Trouble::passing(Step::Resolve, reason, message))
+            }
+        }
+    }
+
+    async fn render(&self, definitions: &Arc<Definitions>) -> Result<Rendered, Trouble> {
+        let lasting = |reason, message| Trouble::lasting(Step::Render, reason, message);
+        let Some(environment) = self.environment.clone() else {
+            let message = format!("environment {} is not there", self.pin.spec.environment);
+            return Err(lasting(condition::ENVIRONMENT_MISSING, message));
+        };
+        let settings = match self.settings.as_slice() {
+            [] => None,
+            [one] => Some(one.object.clone()),
+            [one, other, ..] => {
+                let message = format!(
+                    "the EnvSettings {} and {} are both for {} in {}; remove one of them",
+                    one.object.name_any(),
+                    other.object.name_any(),
+                    self.pin.spec.component,
+                    self.pin.spec.environment
+                );
+                return Err(lasting(condition::SETTINGS_AMBIGUOUS, message));
+            }
+        };
+        let (library, definitions) = (self.room.library.clone(), definitions.clone());
+        let namespace = self.namespace().to_owned();
+        let rendering = tokio::task::spawn_blocking(move || {
+            let inputs = Inputs {
+                definitions: &definitions,
+                settings: settings.as_deref(),
+                environment: &environment,
+                namespace: &namespace,
+            };
+            render::render(&inputs, &library)
+        });
+        let rendered = rendering.await.map_err(|_| {
+            let message = "rendering was given up";
+            Trouble::passing(Step::Render, condition::RENDER_FAILED, message)
+        })?;
+        rendered.map_err(|error| lasting(condition::RENDER_FAILED, error.to_string()))
+    }
+
+    /// Tells whether a RenderedRelease is what it should be, and nobody's but the pin's.
+    fn is_written(&self, row: &Row, hash: &str) -> bool {
+        let before = self.room.made(self.key);
+        // Of an edit that was looked at before only a newer one counts.
+        let seen =
+            before.is_some_and(|made| made.uid == row.uid && made.generation == row.generation);
+        row.hash.as_deref() == Some(hash)
+            && row.owner.as_deref() == self.pin.metadata.uid.as_deref()
+            && !row.deleting
+            && (!row.edited || seen)
+    }
+
+    async fn write(
+        &self,
+        definitions: &Definitions,
+        rendered: &Rendered,
+        hash: &str,
+    ) -> Result<(String, i64), Trouble> {
+        let name = names::pin(&self.pin.spec.component, &self.pin.spec.environment);
+        if self.row.as_ref().is_some_and(|row| row.deleting) {
+            let message =
+                format!("the rendered release {name} is being deleted, and is made again then");
+            return Err(Trouble::lasting(
+                Step::Apply,
+                condition::APPLY_FAILED,
+                message,
+            ));
+        }
+        let owner = definitions.component.spec.owner.as_ref();
+        let spec = RenderedReleaseSpec {
+            owner: RenderedOwner {
+                project_name: owner
+                    .map_or("default", |owner| &owner.project_name)
+                    .to_owned(),
+                component_name: self.pin.spec.component.clone(),
+            },
+            environment_name: self.pin.spec.environment.clone(),
+            resources: rendered.resources.clone(),
+            ..RenderedReleaseSpec::default()
+        };
+        let annotations = BTreeMap::from([(labels::RENDERED_HASH, hash.to_owned())]);
+        let object = owned::<RenderedRelease>(self.pin, &name, annotations, &spec);
+        match self.apply::<RenderedRelease>(&name, &object).await {
+            Ok(written) => Ok((
+                written.uid().unwrap_or_default(),
+                written.metadata.generation.unwrap_or_default(),
+            )),
+            Err(error) => {
+                let message = format!(
+                    "the rendered release {name} cannot be written: {}",
+                    explain(&error)
+                );
+                Err(Trouble::passing(
+                    Step::Apply,
+                    condition::APPLY_FAILED,
+                    message,
+                ))
+            }
+        }
+    }
+
+    /// Applies an object of the pin's, and returns its metadata.
+    async fn apply<K>(
+        &self,
+        name: &str,
+        object: &Value,
+    ) -> Result<PartialObjectMeta<K>, kube::Error>
+    where
+        K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
+            + Clone
+            + std::fmt::Debug
+            + serde::de::DeserializeOwned,
+    {
+        let api = self.room.base.within::<K>(self.namespace());
+        let ours = PatchParams::apply(labels::MANAGER_CONTROLLER).force();
+        api.patch_metadata(name, &ours, &Patch::Apply(object)).await
+    }
+}
+
+/// A snapshot that is to be there.
+struct Snapshot {
+    name: String,
+    references: String,
+    object: Value,
+    plain: usize,
+    stored: usize,
+}
+
+impl Snapshot {
+    fn of(pin: &ReleasePin, definitions: &Definitions, references: &str) -> Self {
+        // A release with everything embedded has the same copies, packed where they are large.
+        let source = release_action::Source::Embedded;
+        let packed = release_action::release(definitions, None, &source);
+        let plain = release_action::size(&release_action::plain_spec(definitions));
+        let stored = release_action::size(&packed.spec);
+        let mut annotations: BTreeMap<&str, String> = BTreeMap::new();
+        for name in [
+            labels::CONTENT_HASH,
+            labels::SIZE,
+            labels::IMAGES,
+            labels::COMPRESSION,
+        ] {
+            if let Some(value) = packed.annotations().get(name) {
+                annotations.insert(name, value.clone());
+            }
+        }
+        annotations.insert(labels::REFERENCES_HASH, references.to_owned());
+        let hash = annotations
+            .get(labels::CONTENT_HASH)
+            .cloned()
+            .unwrap_or_default();
+        let (component, environment) = (&pin.spec.component, &pin.spec.environment);
+        let name = names::snapshot(component, environment, &hash);
+        let release = packed.spec;
+        let addons = release.addons.into_iter().map(|addon| AddonCopy {
+            name: addon.name,
+            instance_id: addon.instance_id,
+            content: addon.content.unwrap_or_default(),
+        });
+        let spec = ComponentEnvSnapshotSpec {
+            owner: crate::api::reference::ComponentOwner {
+                component_name: component.clone(),
+            },
+            environment: environment.clone(),
+            component_type_definition: release
+                .component_type_definition
+                .content
+                .unwrap_or_default(),
+            component: release.component.content.unwrap_or_default(),
+            addons: addons.collect(),
+            workload: release.workload,
+        };
+        Self {
+            object: owned::<ComponentEnvSnapshot>(pin, &name, annotations, &spec),
+            name,
+            references: references.to_owned(),
+            plain,
+            stored,
+        }
+    }
+}
+
+/// Makes the object of something that a pin owns.
+fn owned<K: Resource<DynamicType = ()>>(
+    pin: &ReleasePin,
+    name: &str,
+    annotations: BTreeMap<&str, String>,
+    spec: &impl Serialize,
+) -> Value {
+    json!({
+        "apiVersion": K::api_version(&()),
+        "kind": K::kind(&()),
+        "metadata": {
+            "name": name,
+            "namespace": pin.namespace(),
+            "labels": {
+                labels::COMPONENT: names::label_value(&pin.spec.component),
+                labels::ENVIRONMENT: names::label_value(&pin.spec.environment),
+            },
+            "annotations": annotations,
+            "ownerReferences": pin.controller_owner_ref(&()).into_iter().collect::<Vec<_>>(),
+        },
+        "spec": spec,
+    })
+}
+
+/// Reads a snapshot as a release that has everything embedded.
+fn as_release(snapshot: &ComponentEnvSnapshotSpec) -> Option<ReleaseSpec> {
+    let type_ = content::unpack(&snapshot.component_type_definition).ok()?;
+    let type_name = type_.get("metadata")?.get("name")?.as_str()?.to_owned();
+    let reference = |name: String, content: Content| Reference {
+        name,
+        git_ref: None,
+        content: Some(content),
+    };
+    let addons = snapshot
+        .addons
+        .iter()
+        .cloned()
+        .map(|addon| crate::api::release::AddonReference {
+            name: addon.name,
+            instance_id: addon.instance_id,
+            git_ref: None,
+            content: Some(addon.content),
+        });
+    Some(ReleaseSpec {
+        component: reference(
+            snapshot.owner.component_name.clone(),
+            snapshot.component.clone(),
+        ),
+        component_type_definition: reference(type_name, Content(type_)),
+        addons: addons.collect(),
+        workload: snapshot.workload.clone(),
+    })
+}
+
+fn unresolved(release: &str, error: &ResolveError) -> Trouble {
+    let message = format!("release {release}: {error}");
+    match error {
+        ResolveError::Reference {
+            cause: Cause::Git(_),
+            ..
+        } => Trouble::passing(Step::Resolve, condition::GIT_FETCH_FAILED, message),
+        ResolveError::Reference {
+            cause: Cause::GivenUp,
+            ..
+        } => Trouble::passing(Step::Resolve, condition::RESOLVE_FAILED, message),
+        _ => Trouble::lasting(Step::Resolve, condition::RESOLVE_FAILED, message),
+    }
+}
+
+pub(super) fn unread(step: Step, error: &kube::Error) -> Trouble {
+    Trouble::passing(step, condition::READ_FAILED, explain(error))
+}

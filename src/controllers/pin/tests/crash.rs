@@ -1,0 +1,91 @@
+//! A crash between any two writes, and what a second life makes of it.
+
+use kube::api::ListParams;
+
+use super::*;
+use crate::api::{AuditEntry, ComponentEnvSnapshot, Release, RenderedRelease};
+use crate::engine::audit;
+
+/// What is left when everything is done, without what differs from run to run.
+async fn end(shop: &Shop) -> serde_json::Value {
+    let pin = shop.get_pin("dev").await;
+    let all = ListParams::default();
+    let entries = shop.api::<AuditEntry>().list(&all).await.unwrap().items;
+    let verdict = audit::verify(std::slice::from_ref(&pin), &entries);
+    assert!(
+        verdict.is_valid() && verdict.warnings.is_empty(),
+        "{verdict:?}"
+    );
+    let rendered = shop.api::<RenderedRelease>().get("cart-dev").await.unwrap();
+    let snapshots = shop
+        .api::<ComponentEnvSnapshot>()
+        .list(&all)
+        .await
+        .unwrap()
+        .items;
+    let snapshots: Vec<_> = snapshots
+        .iter()
+        .map(|one| {
+            (
+                one.name_any(),
+                one.labels().clone(),
+                one.annotations().clone(),
+                &one.spec,
+            )
+        })
+        .collect();
+    let releases = shop.api::<Release>().list(&all).await.unwrap().items;
+    let pinned: Vec<_> = releases.iter().map(Release::is_pinned).collect();
+    serde_json::json!({
+        "status": pin.status,
+        "entries": entries.len(),
+        "rendered": (rendered.spec, rendered.metadata.annotations, rendered.metadata.labels),
+        "snapshots": snapshots,
+        "pinned": pinned,
+    })
+}
+
+/// Two moves, each reconciled by a controller that dies after so many writes and one that follows it.
+async fn lives(cut: Option<usize>) -> (serde_json::Value, usize) {
+    let shop = Shop::open().await;
+    let mut writes = 0;
+    for version in ["1", "2"] {
+        let release = shop.release(version).await;
+        shop.pin("dev", &release).await;
+        if let Some(cut) = cut {
+            let desk = Desk::open(&shop).await;
+            desk.requests.cut_after(cut);
+            // Dropped where it is, as a process that is killed.
+            tokio::select! {
+                () = desk.requests.blown() => {}
+                (done, _) = desk.reconcile(&shop, "dev") => {
+                    done.unwrap();
+                    assert!(desk.requests.written() <= cut);
+                }
+            }
+            desk.close();
+        }
+        let desk = Desk::open(&shop).await;
+        desk.reconcile(&shop, "dev").await.0.unwrap();
+        writes = desk.requests.written();
+        desk.claimed(&release).await;
+        desk.close();
+        shop.report("cart-dev", "Healthy").await;
+        let desk = Desk::open(&shop).await;
+        desk.reconcile(&shop, "dev").await.0.unwrap();
+        desk.close();
+    }
+    (end(&shop).await, writes)
+}
+
+#[tokio::test]
+async fn a_crash_between_any_two_writes_ends_in_the_same() {
+    let (expected, writes) = lives(None).await;
+    assert!(
+        writes >= 5,
+        "snapshot, rendered release, claim, entry, status: {writes}"
+    );
+    for cut in 0..writes {
+        assert_eq!(lives(Some(cut)).await.0, expected, "cut after {cut}");
+    }
+}

@@ -1,0 +1,186 @@
+//! Fills in what lists show of a Release and who wrote it left out: kubectl and GitOps tools know nothing
+//! of our labels and annotations.
+//!
+//! What stands there is kept. The hash of the content may need a git repository; the rest does not wait
+//! for it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::Context;
+use super::run::pause;
+use crate::api::release::ReleaseSpec;
+use crate::api::{Release, labels, names};
+use crate::connect::explain;
+use crate::engine::actions::release as release_action;
+use crate::engine::bodies::BodyError;
+use crate::engine::world::{Key, ReleaseRow, Source, World};
+use crate::resolve;
+
+/// How many releases are worked on at a time.
+const AT_ONCE: usize = 4;
+
+/// Runs until it is told to stop.
+pub async fn run(context: Arc<Context>, stop: impl Future<Output = ()> + Send + Sync + 'static) {
+    let feed = context.feed();
+    let mut stop = std::pin::pin!(stop);
+    let mut touched = std::pin::pin!(feed.touched());
+    let mut queue: BTreeSet<Key> = lacking(&feed.world());
+    let mut failures: HashMap<Key, u32> = HashMap::new();
+    let (mut working, mut waiting) = (FuturesUnordered::new(), FuturesUnordered::new());
+    loop {
+        while working.len() < AT_ONCE
+            && let Some(key) = queue.pop_first()
+        {
+            working.push(attempt(&context, key));
+        }
+        tokio::select! {
+            () = &mut stop => return,
+            Some(touched) = touched.next() => {
+                if touched.source == Source::Releases {
+                    queue.extend(match touched.key {
+                        Some(key) => BTreeSet::from([key]),
+                        None => lacking(&feed.world()),
+                    });
+                }
+            }
+            Some(key) = waiting.next(), if !waiting.is_empty() => {
+                queue.insert(key);
+            }
+            Some((key, done)) = working.next(), if !working.is_empty() => match done {
+                Ok(()) => {
+                    failures.remove(&key);
+                }
+                Err(error) => {
+                    let times = failures.entry(key.clone()).or_default();
+                    let again_in = pause(*times);
+                    *times = times.saturating_add(1);
+                    tracing::warn!(release = %key.name, %error, ?again_in, "cannot be completed");
+                    waiting.push(async move {
+                        tokio::time::sleep(again_in).await;
+                        key
+                    });
+                }
+            },
+        }
+    }
+}
+
+/// Returns the releases that lack something.
+fn lacking(world: &World) -> BTreeSet<Key> {
+    let rows = world.all_releases().filter(|row| is_lacking(row));
+    rows.map(|row| row.key.clone()).collect()
+}
+
+fn is_lacking(row: &ReleaseRow) -> bool {
+    let complete =
+        row.component.is_some() && row.hash.is_some() && row.size.is_some() && row.images.is_some();
+    !complete && !row.deleting
+}
+
+async fn attempt(context: &Context, key: Key) -> (Key, Result<(), String>) {
+    let row = {
+        let world = context.feed().world();
+        world.release(&key).filter(|row| is_lacking(row)).cloned()
+    };
+    let Some(row) = row else {
+        return (key, Ok(()));
+    };
+    let begun = Instant::now();
+    let done = complete(context, &row).await;
+    let took = begun.elapsed();
+    context.metrics.reconciled("release", done.is_ok(), took);
+    (key, done)
+}
+
+/// Writes what a release lacks.
+async fn complete(context: &Context, row: &ReleaseRow) -> Result<(), String> {
+    let (namespace, name) = (&*row.key.namespace, &*row.key.name);
+    let uid = Some(&*row.uid);
+    let spec = context
+        .bodies
+        .spec::<Release>(&context.client, namespace, name, uid)
+        .await;
+    let spec = match spec {
+        Ok(spec) => spec,
+        // It goes, and the watch is about to say so.
+        Err(error) if matches!(*error, BodyError::Gone { .. } | BodyError::Replaced { .. }) => {
+            return Ok(());
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    let hash = match row.hash {
+        Some(_) => Ok(None),
+        None => match resolve::resolve(&spec, &context.git).await {
+            Ok(resolved) => Ok(Some(resolved.definitions.content_hash())),
+            Err(error) => Err(error.to_string()),
+        },
+    };
+    let known = hash.as_ref().ok().cloned().flatten();
+    if let Some(metadata) = missing(row, &spec, known) {
+        let releases = context.within::<Release>(namespace);
+        let ours = PatchParams {
+            field_manager: Some(labels::MANAGER_CONTROLLER.to_owned()),
+            ..PatchParams::default()
+        };
+        let patch = Patch::Merge(json!({ "metadata": metadata }));
+        match releases.patch_metadata(name, &ours, &patch).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => return Ok(()),
+            Err(error) => return Err(explain(&error)),
+        }
+    }
+    hash.map(|_| ())
+}
+
+/// Returns what is to be added to a release's metadata.
+fn missing(row: &ReleaseRow, spec: &ReleaseSpec, hash: Option<String>) -> Option<Value> {
+    let image = spec.workload.get("spec").and_then(|spec| spec.get("image"));
+    let image = image.and_then(Value::as_str).unwrap_or_default();
+    let mut spec_of_contents = spec.clone();
+    let packed = release_action::contents_mut(&mut spec_of_contents)
+        .any(|content| content.compressed().is_some());
+    let annotations: BTreeMap<&str, String> = [
+        (labels::CONTENT_HASH, hash),
+        (
+            labels::SIZE,
+            row.size
+                .is_none()
+                .then(|| release_action::size(spec).to_string()),
+        ),
+        (
+            labels::IMAGES,
+            row.images.is_none().then(|| image.to_owned()),
+        ),
+        (
+            labels::VERSION_TEXT,
+            row.version.as_deref().map(str::to_owned),
+        ),
+        (
+            labels::COMPRESSION,
+            packed.then(|| labels::COMPRESSION_GZIP.to_owned()),
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name, value?)))
+    .collect();
+    let component = row.component.is_none();
+    let component = component.then(|| names::label_value(&spec.component.name));
+    if annotations.is_empty() && component.is_none() {
+        return None;
+    }
+    let mut metadata = json!({"uid": &*row.uid, "annotations": annotations});
+    if let Some(component) = component {
+        metadata["labels"] = json!({labels::COMPONENT: component});
+    }
+    Some(metadata)
+}
+
+#[cfg(test)]
+mod tests;

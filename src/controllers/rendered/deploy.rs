@@ -1,0 +1,370 @@
+//! One pass over the resources of a release: namespaces, apply, what is stale. Everything is attempted and
+//! every error kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures::StreamExt;
+
+use super::apply::{ApplyError, apply};
+use super::causes;
+use super::desired::{self, Desired, Named, identity};
+use super::health::Verdict;
+use super::kinds::{Blind, WELL_KNOWN};
+use super::live::{Live, Owner};
+use super::namespaces;
+use super::plane::Plane;
+use super::prune::{self, Held, is_namespace};
+use crate::api::rendered::{RenderedRelease, ResourceStatus};
+use crate::engine::diff::Identity;
+
+/// What is known of a wanted resource after the pass.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Its id.
+    pub id: String,
+    /// What tells it from others.
+    pub identity: Identity,
+    /// The version that it was applied in.
+    pub version: String,
+    /// The object and how it is, where it is there and ours.
+    pub live: Option<(Arc<Live>, Verdict)>,
+    /// The hash of what was applied.
+    pub applied: Option<String>,
+    /// Why it was not applied.
+    pub problem: Option<String>,
+}
+
+/// What became of what is no longer wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pruned {
+    /// Nothing is left.
+    Done,
+    /// It waits until everything is applied.
+    Waiting,
+    /// Nothing is deleted, for the live state of some kinds is not known.
+    Blind(Vec<Blind>),
+    /// It is being deleted.
+    Removing,
+    /// Some of it could not be deleted.
+    Failed(Vec<String>),
+}
+
+/// The result of a pass.
+#[derive(Debug)]
+pub struct Deployed {
+    /// The wanted resources, in the order of the spec.
+    pub found: Vec<Found>,
+    /// What is still there and no longer wanted.
+    pub left: Vec<Held>,
+    /// What became of it.
+    pub pruned: Pruned,
+    /// The kinds of which everything that is there was seen, by group and name.
+    pub seen: BTreeSet<(String, String)>,
+    /// Whether a request was not answered.
+    pub unanswered: bool,
+}
+
+/// Makes a data plane have what a release says; `namespace` is the environment's.
+pub async fn deploy(
+    plane: &Plane,
+    release: &RenderedRelease,
+    owner: &Owner,
+    namespace: &str,
+) -> Deployed {
+    let pass = Pass {
+        plane,
+        release,
+        owner,
+    };
+    let (wanted, mut found, mut unanswered) = pass.wanted(namespace).await;
+    // A namespace that the release brings along is applied, not made.
+    let (brought, others): (Vec<_>, Vec<_>) = wanted
+        .into_iter()
+        .partition(|(_, desired)| is_namespace(&desired.identity));
+    let spaces = pass.spaces(&brought, &others).await;
+    let failures = spaces.failed.iter();
+    unanswered |= failures.clone().any(|(_, error)| error.is_unreachable());
+    let failed: BTreeMap<&str, String> = failures
+        .map(|(name, error)| (name.as_str(), format!("namespace {name}: {error}")))
+        .collect();
+    for group in [brought, others] {
+        for (at, outcome) in pass.apply(group, &spaces.made, &failed).await {
+            unanswered |= outcome.unanswered;
+            if let Some(found) = found.get_mut(at) {
+                outcome.put_into(found);
+            }
+        }
+    }
+    let rest = match unanswered {
+        // A data plane that does not answer is not asked for more.
+        true => Rest::unseen(),
+        false => pass.prune(&found).await,
+    };
+    Deployed {
+        found,
+        left: rest.left,
+        pruned: rest.pruned,
+        seen: rest.seen,
+        unanswered: unanswered || rest.unanswered,
+    }
+}
+
+/// What is there beside the wanted.
+struct Rest {
+    left: Vec<Held>,
+    pruned: Pruned,
+    seen: BTreeSet<(String, String)>,
+    unanswered: bool,
+}
+
+impl Rest {
+    fn unseen() -> Self {
+        Self {
+            left: Vec::new(),
+            pruned: Pruned::Waiting,
+            seen: BTreeSet::new(),
+            unanswered: false,
+        }
+    }
+}
+
+struct Pass<'a> {
+    plane: &'a Plane,
+    release: &'a RenderedRelease,
+    owner: &'a Owner,
+}
+
+/// What became of one resource.
+struct Outcome {
+    live: Option<(Arc<Live>, Verdict)>,
+    applied: Option<String>,
+    problem: Option<String>,
+    unanswered: bool,
+}
+
+impl Outcome {
+    fn put_into(self, found: &mut Found) {
+        found.live = self.live;
+        found.applied = self.applied;
+        found.problem = self.problem;
+    }
+}
+
+impl Pass<'_> {
+    /// Reads the spec: what can be applied, each with its place among all, and what is known of all so far.
+    async fn wanted(&self, namespace: &str) -> (Vec<(usize, Desired)>, Vec<Found>, bool) {
+        let mut wanted = Vec::new();
+        let mut all = Vec::new();
+        let mut unanswered = false;
+        let mut seen: BTreeMap<Identity, String> = BTreeMap::new();
+        for (at, resource) in self.release.spec.resources.iter().enumerate() {
+            let mut found = Found {
+                id: resource.id.clone(),
+                identity: Identity::default(),
+                version: String::new(),
+                live: None,
+                applied: None,
+                problem: None,
+            };
+            match desired::named(resource) {
+                Err(why) => found.problem = Some(why),
+                Ok(named) => {
+                    found.version = named.kind.version.clone();
+                    found.identity = said(&named);
+                    match self.plane.kind(&named.kind).await {
+                        Err(blind) => {
+                            unanswered |= blind.is_unreachable();
+                            found.problem = Some(blind.to_string());
+                        }
+                        Ok(kind) => {
+                            let desired = desired::desired(&named, &kind, namespace, self.owner);
+                            found.identity = desired.identity.clone();
+                            match seen.insert(desired.identity.clone(), resource.id.clone()) {
+                                None => wanted.push((at, desired)),
+                                Some(first) => {
+                                    let why = format!("it is the same object as that of {first}");
+                                    found.problem = Some(why);
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            all.push(found);
+        }
+        (wanted, all, unanswered)
+    }
+
+    /// Makes sure that the namespaces of resources are there, but for those that the release brings along.
+    async fn spaces(
+        &self,
+        brought: &[(usize, Desired)],
+        others: &[(usize, Desired)],
+    ) -> namespaces::Namespaces {
+        let is_brought = |name: &str| {
+            let mut brought = brought.iter();
+            brought.any(|(_, desired)| desired.identity.name == name)
+        };
+        let used = others
+            .iter()
+            .map(|(_, desired)| desired.identity.namespace.clone())
+            .filter(|name| !name.is_empty() && !is_brought(name))
+            .collect();
+        namespaces::ensure(self.plane, used, self.owner, &self.release.spec).await
+    }
+
+    async fn apply(
+        &self,
+        group: Vec<(usize, Desired)>,
+        made: &BTreeSet<String>,
+        failed: &BTreeMap<&str, String>,
+    ) -> Vec<(usize, Outcome)> {
+        let inventory: BTreeMap<Identity, &ResourceStatus> = self.inventory().collect();
+        let inventory = &inventory;
+        let applied = futures::stream::iter(group).map(|(at, desired)| async move {
+            let known = inventory.get(&desired.identity).copied();
+            let namespace = desired.identity.namespace.as_str();
+            let outcome = match failed.get(namespace) {
+                Some(why) => not_applied(known, why.clone(), false),
+                None => {
+                    let is_new = made.contains(namespace);
+                    self.apply_one(&desired, known, is_new).await
+                }
+            };
+            (at, outcome)
+        });
+        let applied = applied.buffer_unordered(self.plane.settings.requests);
+        applied.collect().await
+    }
+
+    async fn apply_one(
+        &self,
+        desired: &Desired,
+        known: Option<&ResourceStatus>,
+        is_namespace_new: bool,
+    ) -> Outcome {
+        // At the beginning it is cheaper to wait for a list than to ask for each object.
+        let watch = self.plane.watch(&desired.kind);
+        let _ = watch.settled(self.plane.settings.deadline).await;
+        match apply(self.plane, desired, self.owner, known, is_namespace_new).await {
+            Ok(live) => Outcome {
+                // One that has to go first is not applied by having been left.
+                applied: match live.deleting {
+                    true => None,
+                    false => desired.applied(&live),
+                },
+                live: Some((
+                    live.clone(),
+                    causes::verdict(self.plane, desired, &live).await,
+                )),
+                problem: None,
+                unanswered: false,
+            },
+            Err(error) => {
+                let unanswered =
+                    matches!(&error, ApplyError::Request(error) if error.is_unreachable());
+                not_applied(known, error.to_string(), unanswered)
+            }
+        }
+    }
+
+    fn inventory(&self) -> impl Iterator<Item = (Identity, &ResourceStatus)> {
+        let entries = self.release.status.iter();
+        let entries = entries.flat_map(|status| &status.resources);
+        entries.map(|entry| (identity(entry), entry))
+    }
+
+    /// Deletes what is no longer wanted, where that can be told.
+    async fn prune(&self, found: &[Found]) -> Rest {
+        let (plane, owner) = (self.plane, self.owner);
+        let holdings = prune::holdings(plane, owner, &kinds(self.release)).await;
+        let wanted: BTreeSet<Identity> = found.iter().map(|found| found.identity.clone()).collect();
+        let mut rest = Rest {
+            left: prune::stale(holdings.held, &wanted),
+            pruned: Pruned::Done,
+            seen: holdings
+                .kinds
+                .iter()
+                .map(|kind| (kind.resource.group.clone(), kind.resource.kind.clone()))
+                .collect(),
+            unanswered: holdings.blind.iter().any(Blind::is_unreachable),
+        };
+        if !holdings.blind.is_empty() {
+            rest.pruned = Pruned::Blind(holdings.blind);
+            return rest;
+        }
+        // What a resource became may not be there yet: the old one stays until the new one is.
+        if !rest.left.is_empty() && found.iter().any(|found| found.problem.is_some()) {
+            rest.pruned = Pruned::Waiting;
+            return rest;
+        }
+        if rest.left.iter().any(|held| !held.live.deleting) {
+            match prune::confirm(plane, owner, holdings.kinds).await {
+                Ok(there) => rest.left.retain(|held| there.contains(&held.identity)),
+                Err(blind) => {
+                    rest.unanswered = blind.iter().any(Blind::is_unreachable);
+                    rest.pruned = Pruned::Blind(blind);
+                    return rest;
+                }
+            }
+        }
+        let stale = std::mem::take(&mut rest.left);
+        let mut failed = Vec::new();
+        for removal in prune::remove(plane, owner, stale).await {
+            match removal.gone {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(error) => {
+                    rest.unanswered |= error.is_unreachable();
+                    failed.push(format!("{}: {error}", removal.held.identity));
+                }
+            }
+            rest.left.push(removal.held);
+        }
+        rest.pruned = match (rest.left.is_empty(), failed.is_empty()) {
+            (true, _) => Pruned::Done,
+            (false, true) => Pruned::Removing,
+            (false, false) => Pruned::Failed(failed),
+        };
+        rest
+    }
+}
+
+fn not_applied(known: Option<&ResourceStatus>, why: String, unanswered: bool) -> Outcome {
+    Outcome {
+        live: None,
+        applied: known.and_then(|known| known.applied.clone()),
+        problem: Some(why),
+        unanswered,
+    }
+}
+
+/// What a resource says it is, before it is known how the data plane serves it.
+fn said(named: &Named<'_>) -> Identity {
+    Identity {
+        group: named.kind.group.clone(),
+        kind: named.kind.kind.clone(),
+        namespace: named.namespace.unwrap_or_default().to_owned(),
+        name: named.name.to_owned(),
+    }
+}
+
+/// The kinds that a release names, in its spec and in its inventory, by group and kind, with the version
+/// that they are named in. The spec's counts, for an old one may be served no more.
+pub fn kinds(release: &RenderedRelease) -> BTreeMap<(String, String), String> {
+    let inventory = release.status.iter().flat_map(|status| &status.resources);
+    let of_status = inventory.map(|entry| {
+        let kind = (entry.group.clone(), entry.kind.clone());
+        let mut well_known = WELL_KNOWN.iter();
+        let known = well_known.find(|(group, _, name)| (*group, *name) == (&kind.0, &kind.1));
+        let version = known.map_or(entry.version.as_str(), |(_, version, _)| version);
+        (kind, version.to_owned())
+    });
+    let of_spec = release.spec.resources.iter().filter_map(|resource| {
+        let kind = desired::named(resource).ok()?.kind;
+        Some(((kind.group, kind.kind), kind.version))
+    });
+    let named = of_status.chain(of_spec);
+    named.filter(|(_, version)| !version.is_empty()).collect()
+}

@@ -1,0 +1,163 @@
+//! What the data plane is to have: the resources of a RenderedRelease, each with the labels that say whose
+//! it is. Pure.
+
+use kube::core::GroupVersionKind;
+use serde_json::{Map, Value};
+
+use super::kinds::Kind;
+use super::live::{Live, Owner, short};
+use crate::api::rendered::{RenderedResource, ResourceStatus};
+use crate::api::{Object, digest, labels, names};
+use crate::engine::diff::Identity;
+
+/// What the server alone says of an object.
+const NOT_OURS_TO_SAY: &[&str] = &[
+    "creationTimestamp",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
+/// A resource, by what it says it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Named<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// Its kind.
+    pub kind: GroupVersionKind,
+    /// Its namespace, where it says one.
+    pub namespace: Option<&'a str>,
+    /// Its name.
+    pub name: &'a str,
+    object: &'a Object,
+}
+
+/// An object that the data plane is to have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Desired {
+    /// The id of the resource.
+    pub id: String,
+    /// The kind, as the data plane serves it.
+    pub kind: Kind,
+    /// What tells it from others.
+    pub identity: Identity,
+    /// The object.
+    pub object: Value,
+    hash: String,
+}
+
+/// Reads what a resource says it is; where that is not enough, what is wrong with it.
+pub fn named(resource: &RenderedResource) -> Result<Named<'_>, String> {
+    let object = &resource.object;
+    let said = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or("");
+    let metadata = object.get("metadata");
+    let of = |field: &str| {
+        let found = metadata.and_then(|metadata| metadata.get(field));
+        found.and_then(Value::as_str).unwrap_or("")
+    };
+    let (version, kind, name) = (said("apiVersion"), said("kind"), of("name"));
+    for (field, value) in [("apiVersion", version), ("kind", kind)] {
+        if value.is_empty() {
+            return Err(format!("it has no {field}"));
+        }
+    }
+    // They stand in the path of requests.
+    for (field, value) in [("name", name), ("namespace", of("namespace"))] {
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
+        if !value.chars().all(fits) || matches!(value, "." | "..") {
+            return Err(format!("its metadata.{field} {value:?} is no name"));
+        }
+    }
+    if name.is_empty() {
+        return Err("it has no metadata.name".to_owned());
+    }
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    Ok(Named {
+        id: &resource.id,
+        kind: GroupVersionKind::gvk(group, version, kind),
+        namespace: Some(of("namespace")).filter(|namespace| !namespace.is_empty()),
+        name,
+        object,
+    })
+}
+
+/// Makes the object that the data plane is to have; `namespace` is for what says none and needs one.
+pub fn desired(named: &Named<'_>, kind: &Kind, namespace: &str, owner: &Owner) -> Desired {
+    let namespace = match kind.namespaced {
+        true => named.namespace.unwrap_or(namespace),
+        false => "",
+    };
+    let mut object = named.object.clone();
+    // It is written by the controllers of the data plane alone.
+    object.remove("status");
+    let metadata = object.entry("metadata").or_insert_with(empty);
+    if let Value::Object(metadata) = metadata {
+        metadata.retain(|field, _| !NOT_OURS_TO_SAY.contains(&field.as_str()));
+        metadata.remove("namespace");
+        if !namespace.is_empty() {
+            metadata.insert("namespace".to_owned(), namespace.into());
+        }
+        let own = metadata.entry("labels").or_insert_with(empty);
+        if !own.is_object() {
+            *own = empty();
+        }
+        if let Value::Object(own) = own {
+            own.extend(tracking(named.id, owner));
+        }
+    }
+    let object = Value::Object(object);
+    Desired {
+        id: named.id.to_owned(),
+        kind: kind.clone(),
+        identity: Identity {
+            group: named.kind.group.clone(),
+            kind: named.kind.kind.clone(),
+            namespace: namespace.to_owned(),
+            name: named.name.to_owned(),
+        },
+        hash: digest::of(&object),
+        object,
+    }
+}
+
+fn empty() -> Value {
+    Value::Object(Map::new())
+}
+
+fn tracking(id: &str, owner: &Owner) -> [(String, Value); 5] {
+    [
+        (labels::MANAGED_BY, labels::RELEASE_CONTROLLER.to_owned()),
+        (labels::RELEASE_RESOURCE_ID, names::label_value(id)),
+        (labels::RELEASE_UID, owner.uid.clone()),
+        (labels::RELEASE_NAME, names::label_value(&owner.name)),
+        (labels::RELEASE_NAMESPACE, owner.namespace.clone()),
+    ]
+    .map(|(label, value)| (label.to_owned(), value.into()))
+}
+
+impl Desired {
+    /// Returns a hash of what was applied and of which fields were ours thereafter, in this very object.
+    pub fn applied(&self, live: &Live) -> Option<String> {
+        let fields = live.applied_fields.as_ref()?;
+        Some(short(&digest::of(&(&self.hash, &live.uid, fields))))
+    }
+
+    /// Tells whether the object is as it was after it was last applied, as far as it is ours.
+    pub fn is_applied(&self, live: &Live, known: Option<&ResourceStatus>) -> bool {
+        let before = known.and_then(|known| known.applied.as_ref());
+        before.is_some() && self.applied(live).as_ref() == before
+    }
+}
+
+/// Returns what an entry of an inventory is about.
+pub fn identity(entry: &ResourceStatus) -> Identity {
+    Identity {
+        group: entry.group.clone(),
+        kind: entry.kind.clone(),
+        namespace: entry.namespace.clone().unwrap_or_default(),
+        name: entry.name.clone(),
+    }
+}

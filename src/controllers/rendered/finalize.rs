@@ -1,0 +1,160 @@
+//! The end of a release: its resources leave every data plane that may hold some, that is verified, then
+//! its finalizer goes.
+//!
+//! What is ours is deleted kind by kind, for everything has to go; the finalizer stays until each kind that
+//! the release ever named has been asked and has nothing left.
+
+use std::sync::Arc;
+
+use kube::runtime::controller::Action;
+
+use super::deploy::kinds;
+use super::kinds::Blind;
+use super::pause;
+use super::plane::Plane;
+use super::prune::{self, Holdings};
+use super::status::{self, Said};
+use super::{Error, Owner, State, finalizer, placing};
+use crate::api::RenderedRelease;
+use crate::api::condition::{self, Status};
+use crate::engine::diff::Identity;
+
+/// What is in the way of the end.
+pub enum Remains {
+    /// Nothing: it is verified that nothing is there.
+    Nothing,
+    /// Objects that are being deleted.
+    Objects(Vec<Identity>),
+    /// Objects that cannot be deleted, or kinds that cannot be seen.
+    Trouble(Vec<String>),
+}
+
+/// Brings a release that is being deleted nearer to its end.
+pub async fn finalize(state: &State, release: Arc<RenderedRelease>) -> Result<Action, Error> {
+    if !finalizer::is_claimed(&release) {
+        return Ok(Action::await_change());
+    }
+    let owner = Owner::of(&release);
+    let begun = (
+        Status::True,
+        condition::REMOVING,
+        "its resources are being removed from the data plane".to_owned(),
+    );
+    let is_begun = release
+        .status
+        .as_ref()
+        .is_some_and(|status| condition::is_true(&status.conditions, condition::FINALIZING, None));
+    let release = match is_begun {
+        true => release,
+        false => say(state, &release, begun).await?,
+    };
+    let mut trouble = Vec::new();
+    let mut objects = Vec::new();
+    for plane in placing::claimed_planes(state, &release).await? {
+        let remains = match plane {
+            Ok(plane) => leave(&plane, &release, &owner).await,
+            Err(why) => Remains::Trouble(vec![why]),
+        };
+        match remains {
+            Remains::Nothing => {}
+            Remains::Objects(left) => objects.extend(left),
+            Remains::Trouble(why) => trouble.extend(why),
+        }
+    }
+    if !trouble.is_empty() {
+        let message = status::listed(&trouble);
+        let said = (Status::True, condition::LIVE_STATE_UNKNOWN, message.clone());
+        say(state, &release, said).await?;
+        return Err(Error::Finalize(message));
+    }
+    if !objects.is_empty() {
+        let names: Vec<String> = objects.iter().map(Identity::to_string).collect();
+        let message = format!("waits until these are gone: {}", status::listed(&names));
+        say(
+            state,
+            &release,
+            (Status::True, condition::REMOVING, message),
+        )
+        .await?;
+        return Ok(Action::requeue(pause::VERIFY));
+    }
+    finalizer::release(state, &release).await?;
+    state.forget(&owner.uid).await;
+    Ok(Action::await_change())
+}
+
+async fn say(
+    state: &State,
+    release: &Arc<RenderedRelease>,
+    said: Said,
+) -> Result<Arc<RenderedRelease>, Error> {
+    let now = state.now();
+    let mut status = release.status.clone().unwrap_or_default();
+    let generation = release.metadata.generation;
+    status.observed_generation = generation;
+    let gone = (
+        Status::False,
+        said.1,
+        "the release is being deleted".to_owned(),
+    );
+    let conditions = &mut status.conditions;
+    status::set(conditions, condition::READY, gone, generation, now);
+    status::set(conditions, condition::FINALIZING, said, generation, now);
+    state.write(release, status).await
+}
+
+/// Deletes everything of a release in a data plane, and says what remains.
+pub async fn leave(plane: &Plane, release: &RenderedRelease, owner: &Owner) -> Remains {
+    let _turn = match plane.turn().await {
+        Ok(turn) => turn,
+        Err(unreachable) => {
+            plane.wakes.troubled(&owner.uid, true);
+            return Remains::Trouble(vec![unreachable.to_string()]);
+        }
+    };
+    let Holdings {
+        held, blind, kinds, ..
+    } = prune::holdings(plane, owner, &kinds(release)).await;
+    let doomed = prune::stale(held, &Default::default());
+    let mut left = Vec::new();
+    let mut trouble: Vec<String> = blind.iter().map(Blind::to_string).collect();
+    let mut unanswered = blind.iter().any(Blind::is_unreachable);
+    for removal in prune::remove(plane, owner, doomed).await {
+        match removal.gone {
+            Ok(true) => {}
+            Ok(false) => left.push(removal.held.identity),
+            Err(error) => {
+                unanswered |= error.is_unreachable();
+                trouble.push(format!("{}: {error}", removal.held.identity));
+            }
+        }
+    }
+    if unanswered && let Err(unreachable) = plane.suspect().await {
+        trouble.insert(0, unreachable.to_string());
+    }
+    plane.wakes.troubled(&owner.uid, !trouble.is_empty());
+    if !trouble.is_empty() {
+        return Remains::Trouble(trouble);
+    }
+    if !left.is_empty() {
+        return Remains::Objects(left);
+    }
+    verify(plane, owner, kinds).await
+}
+
+/// Asks the data plane itself whether anything is left: a watch may be a moment behind.
+async fn verify(plane: &Plane, owner: &Owner, kinds: Vec<super::kinds::Kind>) -> Remains {
+    match prune::confirm(plane, owner, kinds).await {
+        Ok(there) => {
+            let left: Vec<Identity> = there
+                .into_iter()
+                .filter(|identity| !prune::is_namespace(identity))
+                .collect();
+            match left.is_empty() {
+                true => Remains::Nothing,
+                false => Remains::Objects(left),
+            }
+        }
+        Err(blind) => Remains::Trouble(blind.iter().map(Blind::to_string).collect()),
+    }
+}

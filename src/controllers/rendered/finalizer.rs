@@ -1,0 +1,72 @@
+//! The finalizer of a release, and the list of data planes that may hold resources of it: both are there
+//! before the first resource is.
+
+use std::sync::Arc;
+
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+
+use super::{Error, State};
+use crate::api::{RenderedRelease, labels};
+
+/// Tells whether our finalizer is on a release.
+pub fn is_claimed(release: &RenderedRelease) -> bool {
+    let finalizers = release.metadata.finalizers.as_deref();
+    finalizers
+        .unwrap_or_default()
+        .iter()
+        .any(|finalizer| finalizer == labels::DATAPLANE_CLEANUP)
+}
+
+/// Makes sure that the finalizer is there and that these data planes are listed.
+pub async fn claim(
+    state: &State,
+    release: Arc<RenderedRelease>,
+    planes: &[String],
+) -> Result<Arc<RenderedRelease>, Error> {
+    let listed = release.data_planes().unwrap_or_default();
+    if is_claimed(&release) && listed == planes {
+        return Ok(release);
+    }
+    let mut finalizers = release.metadata.finalizers.clone().unwrap_or_default();
+    if !is_claimed(&release) {
+        finalizers.push(labels::DATAPLANE_CLEANUP.to_owned());
+    }
+    let planes = json!(planes).to_string();
+    patch(
+        state,
+        &release,
+        json!({"finalizers": finalizers, "annotations": {labels::DATA_PLANES: planes}}),
+    )
+    .await
+}
+
+/// Takes the finalizer away.
+pub async fn release(state: &State, release: &RenderedRelease) -> Result<(), Error> {
+    let mut finalizers = release.metadata.finalizers.clone().unwrap_or_default();
+    finalizers.retain(|finalizer| finalizer != labels::DATAPLANE_CLEANUP);
+    match patch(state, release, json!({"finalizers": finalizers})).await {
+        Err(Error::ControlPlane(kube::Error::Api(status))) if status.code == 404 => Ok(()),
+        answer => answer.map(|_| ()),
+    }
+}
+
+/// Changes the metadata of a release as it was read: the list of finalizers is written as a whole.
+async fn patch(
+    state: &State,
+    release: &RenderedRelease,
+    mut metadata: serde_json::Value,
+) -> Result<Arc<RenderedRelease>, Error> {
+    let api = state.api(release);
+    let name = release.metadata.name.as_deref().unwrap_or_default();
+    metadata["resourceVersion"] = json!(release.metadata.resource_version);
+    metadata["uid"] = json!(release.metadata.uid);
+    let params = PatchParams {
+        field_manager: Some(labels::MANAGER_CONTROLLER.to_owned()),
+        ..PatchParams::default()
+    };
+    let body = json!({"metadata": metadata});
+    let patched = api.patch(name, &params, &Patch::Merge(&body)).await?;
+    state.wrote(&patched);
+    Ok(Arc::new(patched))
+}

@@ -1,0 +1,53 @@
+//! Custom resources, by the condition that they agree on: Ready.
+
+use serde_json::Value;
+
+use super::{Facts, Verdict, condition, is, said, text};
+use crate::api::rendered::Health;
+
+/// Conditions that say of a resource which is not ready that it is on its way.
+const UNDER_WAY: &[&str] = &["Issuing", "Progressing", "Reconciling"];
+/// Reasons of a Ready condition that say the same.
+const ON_ITS_WAY: &[&str] = &[
+    "Creating",
+    "InProgress",
+    "Initializing",
+    "Pending",
+    "Progressing",
+    "Reconciling",
+];
+
+pub(super) fn by_ready(facts: &Facts<'_>) -> Verdict {
+    let Some(status) = facts.status else {
+        // Many kinds have no status at all; one that gets a status is looked at again.
+        return Verdict::healthy();
+    };
+    let unseen = || Verdict::new(Health::Progressing, "its controller has not seen it yet");
+    let is_older = |map: Option<&Value>| {
+        let observed = map.and_then(Value::as_i64);
+        observed.is_some() && observed < facts.generation
+    };
+    if is_older(status.get("observedGeneration")) {
+        return unseen();
+    }
+    if let Some(stalled) = condition(status, "Stalled").filter(|it| is(Some(it), "True")) {
+        return Verdict::new(Health::Degraded, said(stalled));
+    }
+    let Some(ready) = condition(status, "Ready") else {
+        return Verdict::healthy();
+    };
+    if is_older(ready.get("observedGeneration")) {
+        return unseen();
+    }
+    let is_under_way = || {
+        ON_ITS_WAY.contains(&text(ready, "reason"))
+            || UNDER_WAY
+                .iter()
+                .any(|type_| is(condition(status, type_), "True"))
+    };
+    match text(ready, "status") {
+        "True" => Verdict::new(Health::Healthy, "is ready"),
+        "False" if !is_under_way() => Verdict::new(Health::Degraded, said(ready)),
+        _ => Verdict::new(Health::Progressing, said(ready)),
+    }
+}

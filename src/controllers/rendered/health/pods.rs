@@ -1,0 +1,74 @@
+//! Pods, and why their containers do not run.
+
+use serde_json::Value;
+
+use super::{Facts, Verdict, condition, is, said, text};
+use crate::api::Object;
+use crate::api::rendered::Health;
+
+/// Why a container waits that does not get better by waiting.
+const FAILURES: &[&str] = &[
+    "CrashLoopBackOff",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "ErrImageNeverPull",
+    "ErrImagePull",
+    "ImageInspectError",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "RunContainerError",
+];
+
+pub(super) fn pod(facts: &Facts<'_>) -> Verdict {
+    let Some(status) = facts.status else {
+        return Verdict::new(Health::Progressing, "has not been scheduled");
+    };
+    let phase = status.get("phase").and_then(Value::as_str);
+    if let Some("Pending" | "Running") = phase
+        && let Some((container, why)) = trouble(status)
+    {
+        return Verdict::new(Health::Degraded, format!("{container}: {why}"));
+    }
+    match phase {
+        Some("Succeeded") => Verdict::new(Health::Healthy, "is complete"),
+        Some("Failed") => {
+            let said = |field: &str| status.get(field).and_then(Value::as_str);
+            let why = said("message").or(said("reason")).unwrap_or("it ended");
+            Verdict::new(Health::Degraded, format!("failed, {why}"))
+        }
+        Some("Running") => match condition(status, "Ready") {
+            ready if is(ready, "True") => Verdict::new(Health::Healthy, "is ready"),
+            // It runs to its end and is not asked whether it is ready.
+            _ if matches!(facts.word("restartPolicy"), Some("Never" | "OnFailure")) => {
+                Verdict::new(Health::Progressing, "runs")
+            }
+            Some(ready) => Verdict::new(
+                Health::Progressing,
+                format!("runs and is not ready, {}", said(ready)),
+            ),
+            None => Verdict::new(Health::Progressing, "runs and is not ready"),
+        },
+        Some("Unknown") => Verdict::new(Health::Unknown, "its node does not answer"),
+        _ => match condition(status, "PodScheduled").filter(|it| is(Some(it), "False")) {
+            Some(unscheduled) => Verdict::new(Health::Progressing, said(unscheduled)),
+            None => Verdict::new(Health::Progressing, "is being started"),
+        },
+    }
+}
+
+/// Finds the first container of a pod that does not get better by waiting.
+pub(super) fn trouble(status: &Object) -> Option<(&str, &str)> {
+    let of = |field: &str| status.get(field).and_then(Value::as_array);
+    let containers = [of("initContainerStatuses"), of("containerStatuses")];
+    containers
+        .into_iter()
+        .flatten()
+        .flatten()
+        .find_map(|container| {
+            let reason = container
+                .pointer("/state/waiting/reason")
+                .and_then(Value::as_str)?;
+            let known = FAILURES.iter().find(|failure| **failure == reason)?;
+            Some((text(container, "name"), *known))
+        })
+}

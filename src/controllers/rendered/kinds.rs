@@ -1,0 +1,242 @@
+//! The kinds of a data plane: how each is served, which are looked at without being asked for, and which
+//! have no status to look at.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use kube::Client;
+use kube::core::{ApiResource, GroupVersionKind, gvk::GroupVersion};
+use kube::discovery::{self, Scope};
+
+use crate::connect::{self, Failure, explain};
+
+/// The kinds that are looked at for what a RenderedRelease left behind, whatever its inventory says. The
+/// role bowline-data-plane grants each of them.
+pub const WELL_KNOWN: &[(&str, &str, &str)] = &[
+    ("", "v1", "ConfigMap"),
+    ("", "v1", "PersistentVolumeClaim"),
+    ("", "v1", "Pod"),
+    ("", "v1", "Secret"),
+    ("", "v1", "Service"),
+    ("", "v1", "ServiceAccount"),
+    ("apps", "v1", "DaemonSet"),
+    ("apps", "v1", "Deployment"),
+    ("apps", "v1", "StatefulSet"),
+    ("autoscaling", "v2", "HorizontalPodAutoscaler"),
+    ("batch", "v1", "CronJob"),
+    ("batch", "v1", "Job"),
+    ("gateway.networking.k8s.io", "v1", "GRPCRoute"),
+    ("gateway.networking.k8s.io", "v1", "HTTPRoute"),
+    ("networking.k8s.io", "v1", "Ingress"),
+    ("networking.k8s.io", "v1", "NetworkPolicy"),
+    ("policy", "v1", "PodDisruptionBudget"),
+];
+
+/// The groups of Kubernetes itself whose names have dots.
+const BUILTIN: &[&str] = &[
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "internal.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+    "storagemigration.k8s.io",
+];
+
+/// The kinds of Kubernetes that people deploy and that have no status: of these the metadata is enough.
+const WITHOUT_STATUS: &[(&str, &str)] = &[
+    ("", "ConfigMap"),
+    ("", "Endpoints"),
+    ("", "LimitRange"),
+    ("", "Secret"),
+    ("", "ServiceAccount"),
+    ("apps", "ControllerRevision"),
+    ("coordination.k8s.io", "Lease"),
+    ("discovery.k8s.io", "EndpointSlice"),
+    ("networking.k8s.io", "IngressClass"),
+    ("networking.k8s.io", "NetworkPolicy"),
+    ("node.k8s.io", "RuntimeClass"),
+    ("rbac.authorization.k8s.io", "ClusterRole"),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
+    ("rbac.authorization.k8s.io", "Role"),
+    ("rbac.authorization.k8s.io", "RoleBinding"),
+    ("scheduling.k8s.io", "PriorityClass"),
+    ("storage.k8s.io", "StorageClass"),
+];
+
+/// Tells whether a group is one of Kubernetes itself.
+pub fn is_builtin(group: &str) -> bool {
+    !group.contains('.') || BUILTIN.contains(&group)
+}
+
+/// How a data plane serves a kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kind {
+    /// Its group, version and names.
+    pub resource: ApiResource,
+    /// Whether its objects are in namespaces.
+    pub namespaced: bool,
+}
+
+impl Kind {
+    /// Tells whether its objects have a status to look at.
+    pub fn has_status(&self) -> bool {
+        let (group, kind) = (self.resource.group.as_str(), self.resource.kind.as_str());
+        !WITHOUT_STATUS.contains(&(group, kind))
+    }
+
+    /// Returns the name that people know the kind by, with its group.
+    pub fn name(&self) -> String {
+        name(&self.resource.group, &self.resource.kind)
+    }
+}
+
+/// Returns the name that people know a kind by, with its group.
+pub fn name(group: &str, kind: &str) -> String {
+    match group {
+        "" => kind.to_owned(),
+        group => format!("{kind} of {group}"),
+    }
+}
+
+/// Why nothing is known of the objects of a kind.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum Blind {
+    /// The data plane does not serve the kind.
+    #[error("{kind} is not served by the data plane; install it, or take it out")]
+    NotServed {
+        /// The kind.
+        kind: String,
+    },
+    /// The data plane does not let us look.
+    #[error("{kind} must not be read: {why}; grant get, list and watch")]
+    Forbidden {
+        /// The kind.
+        kind: String,
+        /// What the data plane says.
+        why: String,
+    },
+    /// The data plane does not answer, or not with sense.
+    #[error("{kind} cannot be read: {why}")]
+    Unread {
+        /// The kind.
+        kind: String,
+        /// What went wrong.
+        why: String,
+        /// Whether nobody answered.
+        unreachable: bool,
+    },
+}
+
+impl Blind {
+    /// Tells whether nobody answered.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Unread { unreachable, .. } if *unreachable)
+    }
+
+    /// Says why a request about a kind failed.
+    pub fn of(kind: String, error: &kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) if status.code == 404 => Self::NotServed { kind },
+            kube::Error::Api(status) if matches!(status.code, 401 | 403) => Self::Forbidden {
+                kind,
+                why: explain(error),
+            },
+            kube::Error::Discovery(_) => Self::NotServed { kind },
+            error => Self::Unread {
+                kind,
+                why: explain(error),
+                unreachable: connect::failure(error) == Failure::Unreachable,
+            },
+        }
+    }
+}
+
+/// How long a kind is taken to be as it was when last asked for. A kind that is watched tells by itself.
+const SERVED_FOR: Duration = Duration::from_secs(60);
+const UNSERVED_FOR: Duration = Duration::from_secs(2);
+
+type Answer = Result<Vec<Kind>, Blind>;
+
+/// What a data plane serves, by group and version.
+#[derive(Default)]
+pub struct Kinds {
+    asked: Mutex<HashMap<(String, String), (Instant, Answer)>>,
+}
+
+impl Kinds {
+    /// Asks how a kind is served.
+    pub async fn find(
+        &self,
+        client: &Client,
+        wanted: &GroupVersionKind,
+        deadline: Duration,
+    ) -> Result<Kind, Blind> {
+        let key = (wanted.group.clone(), wanted.version.clone());
+        let name = name(&wanted.group, &wanted.kind);
+        let find = |kinds: &[Kind]| {
+            let found = kinds.iter().find(|kind| kind.resource.kind == wanted.kind);
+            found.cloned()
+        };
+        let known = self.lock().get(&key).cloned();
+        if let Some((since, answer)) = known {
+            let found = answer.as_ref().ok().and_then(|kinds| find(kinds));
+            let lasts = match found {
+                Some(_) => SERVED_FOR,
+                None => UNSERVED_FOR,
+            };
+            if since.elapsed() < lasts {
+                return found.ok_or(match answer {
+                    Ok(_) => Blind::NotServed { kind: name },
+                    Err(blind) => blind,
+                });
+            }
+        }
+        let answer = match tokio::time::timeout(deadline, ask(client, wanted)).await {
+            // A group version that is not there is a kind that is not there.
+            Ok(answer) => answer.map_err(|error| Blind::of(name.clone(), &error)),
+            Err(_elapsed) => Err(Blind::Unread {
+                kind: name.clone(),
+                why: format!("no answer within {deadline:?}"),
+                unreachable: true,
+            }),
+        };
+        self.lock().insert(key, (Instant::now(), answer.clone()));
+        find(&answer?).ok_or(Blind::NotServed { kind: name })
+    }
+
+    /// Forgets how a kind is served, for it was not as expected.
+    pub fn forget(&self, resource: &ApiResource) {
+        let key = (resource.group.clone(), resource.version.clone());
+        self.lock().remove(&key);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), (Instant, Answer)>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn ask(client: &Client, wanted: &GroupVersionKind) -> Result<Vec<Kind>, kube::Error> {
+    let version = GroupVersion::gv(&wanted.group, &wanted.version);
+    let group = discovery::pinned_group(client, &version).await?;
+    let served = group.versioned_resources(&wanted.version);
+    Ok(served
+        .into_iter()
+        .map(|(resource, capabilities)| Kind {
+            resource,
+            namespaced: capabilities.scope == Scope::Namespaced,
+        })
+        .collect())
+}

@@ -1,0 +1,403 @@
+//! What is kept of an object of a data plane: whose it is, which of its fields are ours, how it is.
+//!
+//! Objects are read into the few fields that count, whole or as metadata alone; everything else is skipped
+//! while it is parsed. A few hundred bytes per object stay.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use kube::core::{ApiResource, DynamicResourceScope};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::health::{self, Facts, SPEC_FIELDS, Verdict};
+use crate::api::{Object, digest, labels, names};
+
+/// What is kept of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Live {
+    /// Tells it from one of the same name before or after it.
+    pub uid: String,
+    /// Changes with every write.
+    pub resource_version: String,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// The RenderedRelease that its labels name.
+    pub labelled: Labelled,
+    /// A hash of the fields that our field manager applied; none where it applied nothing.
+    pub applied_fields: Option<String>,
+    /// Whether our field manager put the label that names the RenderedRelease.
+    pub is_label_ours: bool,
+    /// Who else wrote fields of it.
+    pub others: Vec<String>,
+    /// Whether whoever made it lets it be taken over.
+    pub adoptable: bool,
+    /// Whether its status is the simulator's.
+    pub simulated: bool,
+    /// How it is.
+    pub verdict: Verdict,
+    /// Its status, as text.
+    pub status: Option<Arc<str>>,
+}
+
+/// What the labels of an object say of whose it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labelled {
+    /// Whether they say that the controller manages it.
+    pub managed: bool,
+    /// The uid of the RenderedRelease.
+    pub uid: String,
+    /// The name of the RenderedRelease, as the value of a label.
+    pub name: String,
+    /// The namespace of the RenderedRelease.
+    pub namespace: String,
+    /// The id of the resource, as the value of a label.
+    pub id: String,
+}
+
+/// The RenderedRelease that objects are compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Its uid.
+    pub uid: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// Whose an object is, as an apply has to know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// This RenderedRelease's.
+    Ours,
+    /// It was of a RenderedRelease of the same name that is no more.
+    Inherited,
+    /// Somebody else's, who lets it be taken over.
+    Adoptable,
+    /// Another RenderedRelease's, by namespace and name.
+    OfAnother(String, String),
+    /// Somebody else's, by the names of those who wrote it.
+    Foreign(Vec<String>),
+}
+
+impl Live {
+    /// Tells whether the object is this RenderedRelease's beyond doubt: its labels say so, and our field
+    /// manager wrote them. Only such an object is ever deleted.
+    pub fn is_of(&self, owner: &Owner) -> bool {
+        self.labelled.managed
+            && self.labelled.uid == owner.uid
+            && self.applied_fields.is_some()
+            && self.is_label_ours
+    }
+
+    /// Says whose the object is; `known` tells that the inventory of the RenderedRelease has it.
+    pub fn standing(&self, owner: &Owner, known: bool) -> Standing {
+        let foreign = || match self.adoptable {
+            true => Standing::Adoptable,
+            false => Standing::Foreign(self.others.clone()),
+        };
+        if self.applied_fields.is_none() {
+            return foreign();
+        }
+        let of = &self.labelled;
+        if of.uid == owner.uid {
+            return Standing::Ours;
+        }
+        // Somebody took our labels away; what we applied and wrote down stays ours.
+        if of.uid.is_empty() || !of.managed {
+            return match known {
+                true => Standing::Ours,
+                false => foreign(),
+            };
+        }
+        let is_same = of.namespace == names::label_value(&owner.namespace)
+            && of.name == names::label_value(&owner.name);
+        match is_same {
+            true => Standing::Inherited,
+            false if self.adoptable => Standing::Adoptable,
+            false => Standing::OfAnother(of.namespace.clone(), of.name.clone()),
+        }
+    }
+}
+
+/// An object as it is read: whole, or as metadata alone.
+#[derive(Clone, Debug)]
+pub struct Seen<const METADATA: bool> {
+    metadata: ObjectMeta,
+    live: Live,
+    generation: Option<i64>,
+    spec: Object,
+    status: Option<Object>,
+}
+
+/// An object that is read whole.
+pub type Whole = Seen<false>;
+/// An object of which the metadata is read.
+pub type Slim = Seen<true>;
+
+impl<const METADATA: bool> Seen<METADATA> {
+    /// Returns what is kept of an object of a kind.
+    pub fn keep(mut self, group: &str, kind: &str) -> Live {
+        // A status without anything in it is how some kinds begin.
+        let status = self.status.map(without_nulls);
+        let status = status.filter(|status| !status.is_empty());
+        self.live.verdict = health::of(&Facts {
+            group,
+            kind,
+            generation: self.generation,
+            deleting: self.live.deleting,
+            spec: &self.spec,
+            status: status.as_ref(),
+        });
+        self.live.status = status.map(|status| Value::Object(status).to_string().into());
+        self.live
+    }
+}
+
+/// Takes nulls away, which say nothing and do not come back when they are written.
+fn without_nulls(status: Object) -> Object {
+    fn clean(value: Value) -> Value {
+        match value {
+            Value::Object(map) => Value::Object(without_nulls(map)),
+            Value::Array(list) => list.into_iter().map(clean).collect(),
+            value => value,
+        }
+    }
+    let given = status.into_iter().filter(|(_, value)| !value.is_null());
+    given.map(|(field, value)| (field, clean(value))).collect()
+}
+
+impl<const METADATA: bool> Resource for Seen<METADATA> {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(resource: &ApiResource) -> Cow<'_, str> {
+        resource.kind.as_str().into()
+    }
+
+    fn group(resource: &ApiResource) -> Cow<'_, str> {
+        resource.group.as_str().into()
+    }
+
+    fn version(resource: &ApiResource) -> Cow<'_, str> {
+        resource.version.as_str().into()
+    }
+
+    fn api_version(resource: &ApiResource) -> Cow<'_, str> {
+        resource.api_version.as_str().into()
+    }
+
+    fn plural(resource: &ApiResource) -> Cow<'_, str> {
+        resource.plural.as_str().into()
+    }
+
+    fn metadata_api() -> bool {
+        METADATA
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+#[derive(Deserialize)]
+struct Raw {
+    #[serde(default)]
+    metadata: RawMetadata,
+    #[serde(default)]
+    spec: Option<Kept>,
+    #[serde(default)]
+    status: Option<Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawMetadata {
+    name: String,
+    namespace: Option<String>,
+    uid: String,
+    resource_version: String,
+    generation: Option<i64>,
+    deletion_timestamp: Option<IgnoredAny>,
+    labels: Option<BTreeMap<String, String>>,
+    annotations: Option<BTreeMap<String, String>>,
+    managed_fields: Option<Vec<RawManager>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawManager {
+    manager: String,
+    operation: String,
+    subresource: Option<String>,
+    api_version: String,
+    time: Option<String>,
+    #[serde(rename = "fieldsV1")]
+    fields: Value,
+}
+
+impl RawManager {
+    fn is_ours(&self) -> bool {
+        self.manager == labels::MANAGER_DATAPLANE
+            && self.operation == "Apply"
+            && self.subresource.as_deref().unwrap_or_default().is_empty()
+    }
+
+    fn owns_label(&self) -> bool {
+        let label = format!("f:{}", labels::RELEASE_UID);
+        let owned = ["f:metadata", "f:labels", &label]
+            .iter()
+            .try_fold(&self.fields, |fields, step| fields.get(*step));
+        owned.is_some()
+    }
+
+    /// What changes whenever a field that we applied is changed or taken by somebody else, and whenever
+    /// we apply something else: the set of our fields, and when we last changed one.
+    fn hash(&self) -> String {
+        short(&digest::of(&(&self.api_version, &self.time, &self.fields)))
+    }
+}
+
+/// Cuts a hash to what tells versions of one object apart.
+pub(super) fn short(hash: &str) -> String {
+    hash.chars().take(16).collect()
+}
+
+/// The fields of a spec that a verdict is computed from.
+#[derive(Default)]
+struct Kept(Object);
+
+impl<'de> Deserialize<'de> for Kept {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Kept;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a spec")
+            }
+
+            // A custom kind may have any spec.
+            fn visit_unit<E>(self) -> Result<Kept, E> {
+                Ok(Kept::default())
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<Kept, E> {
+                Ok(Kept::default())
+            }
+
+            fn visit_i64<E>(self, _: i64) -> Result<Kept, E> {
+                Ok(Kept::default())
+            }
+
+            fn visit_u64<E>(self, _: u64) -> Result<Kept, E> {
+                Ok(Kept::default())
+            }
+
+            fn visit_f64<E>(self, _: f64) -> Result<Kept, E> {
+                Ok(Kept::default())
+            }
+
+            fn visit_str<E>(self, _: &str) -> Result<Kept, E> {
+                Ok(Kept::default())
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Kept, A::Error> {
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Kept::default())
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Kept, A::Error> {
+                let mut kept = Object::new();
+                while let Some(field) = map.next_key::<Cow<'de, str>>()? {
+                    match SPEC_FIELDS.contains(&field.as_ref()) {
+                        true => {
+                            kept.insert(field.into_owned(), map.next_value()?);
+                        }
+                        false => {
+                            map.next_value::<IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(Kept(kept))
+            }
+        }
+        deserializer.deserialize_any(Fields)
+    }
+}
+
+impl<'de, const METADATA: bool> Deserialize<'de> for Seen<METADATA> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Raw::deserialize(deserializer)?;
+        let metadata = raw.metadata;
+        let has = |map: &Option<BTreeMap<String, String>>, key: &str, value: &str| {
+            let found = map.as_ref().and_then(|map| map.get(key));
+            found.is_some_and(|found| found == value)
+        };
+        let label = |key: &str| {
+            let found = metadata.labels.as_ref().and_then(|map| map.get(key));
+            found.cloned().unwrap_or_default()
+        };
+        let managers = metadata.managed_fields.unwrap_or_default();
+        let ours = managers.iter().find(|manager| manager.is_ours());
+        let mut others: Vec<String> = managers
+            .iter()
+            .filter(|manager| manager.manager != labels::MANAGER_DATAPLANE)
+            .filter(|_| ours.is_none())
+            .map(|manager| manager.manager.clone())
+            .collect();
+        others.dedup();
+        let live = Live {
+            uid: metadata.uid,
+            resource_version: metadata.resource_version.clone(),
+            deleting: metadata.deletion_timestamp.is_some(),
+            labelled: Labelled {
+                managed: has(
+                    &metadata.labels,
+                    labels::MANAGED_BY,
+                    labels::RELEASE_CONTROLLER,
+                ),
+                uid: label(labels::RELEASE_UID),
+                name: label(labels::RELEASE_NAME),
+                namespace: label(labels::RELEASE_NAMESPACE),
+                id: label(labels::RELEASE_RESOURCE_ID),
+            },
+            applied_fields: ours.map(RawManager::hash),
+            is_label_ours: ours.is_some_and(RawManager::owns_label),
+            others,
+            adoptable: has(&metadata.annotations, labels::ADOPT, labels::ADOPT_TRUE),
+            simulated: has(
+                &metadata.annotations,
+                labels::SIMULATED,
+                labels::SIMULATED_TRUE,
+            ),
+            verdict: Verdict::new(Default::default(), ""),
+            status: None,
+        };
+        Ok(Self {
+            metadata: ObjectMeta {
+                name: Some(metadata.name),
+                namespace: metadata.namespace,
+                resource_version: Some(metadata.resource_version),
+                ..ObjectMeta::default()
+            },
+            live,
+            generation: metadata.generation,
+            spec: raw.spec.unwrap_or_default().0,
+            status: match raw.status {
+                Some(Value::Object(status)) => Some(status),
+                _ => None,
+            },
+        })
+    }
+}

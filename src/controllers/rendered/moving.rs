@@ -1,0 +1,110 @@
+//! What has to be written down before something is done, and what a release leaves behind when its
+//! environment moves to another data plane.
+
+use std::sync::Arc;
+
+use super::deploy::{Deployed, Pruned};
+use super::finalize::{self, Remains};
+use super::kinds::WELL_KNOWN;
+use super::live::Owner;
+use super::plane::Plane;
+use super::{Error, State, desired, placing};
+use crate::api::RenderedRelease;
+use crate::api::rendered::{Health, ResourceStatus};
+
+/// Puts resources of kinds that nobody would look for into the inventory before they are applied: a
+/// controller that ends in between would leave them behind for good.
+pub async fn announce(
+    state: &State,
+    release: Arc<RenderedRelease>,
+) -> Result<Arc<RenderedRelease>, Error> {
+    let mut status = release.status.clone().unwrap_or_default();
+    for resource in &release.spec.resources {
+        let Ok(named) = desired::named(resource) else {
+            continue;
+        };
+        let kind = &named.kind;
+        let is_looked_for = WELL_KNOWN
+            .iter()
+            .any(|(group, _, name)| *group == kind.group && *name == kind.kind)
+            || status
+                .resources
+                .iter()
+                .any(|entry| entry.group == kind.group && entry.kind == kind.kind);
+        if !is_looked_for {
+            status.resources.push(ResourceStatus {
+                id: named.id.to_owned(),
+                group: kind.group.clone(),
+                version: kind.version.clone(),
+                kind: kind.kind.clone(),
+                name: named.name.to_owned(),
+                namespace: named.namespace.map(str::to_owned),
+                health: Health::Progressing,
+                message: Some("is about to be applied".to_owned()),
+                ..ResourceStatus::default()
+            });
+        }
+    }
+    state.write(&release, status).await
+}
+
+/// Removes a release from the data planes that its environment left, once everything is applied where it
+/// is now. Returns the data planes that may still hold resources of it.
+pub async fn leave(
+    state: &State,
+    plane: &Arc<Plane>,
+    release: &RenderedRelease,
+    owner: &Owner,
+    mut deployed: Deployed,
+    listed: Vec<String>,
+) -> (Deployed, Vec<String>) {
+    let is_applied = deployed.found.iter().all(|found| found.problem.is_none());
+    if listed.len() < 2 || !is_applied {
+        return (deployed, listed);
+    }
+    let mut kept = Vec::new();
+    for name in listed {
+        if name == plane.name {
+            kept.push(name);
+            continue;
+        }
+        let left = match placing::by_name(state, &name).await {
+            Ok(old) => match is_same_cluster(&old, plane).await {
+                // It is reached in another way now; nothing has to move.
+                Ok(true) => Ok(true),
+                Ok(false) => is_left(&old, release, owner).await,
+                Err(why) => Err(why),
+            },
+            Err(why) => Err(why),
+        };
+        match left {
+            Ok(true) => {}
+            Ok(false) => kept.push(name),
+            Err(why) => {
+                deployed.pruned =
+                    Pruned::Failed(vec![format!("data plane {name}, which it left: {why}")]);
+                kept.push(name);
+            }
+        }
+    }
+    (deployed, kept)
+}
+
+async fn is_left(old: &Plane, release: &RenderedRelease, owner: &Owner) -> Result<bool, String> {
+    match finalize::leave(old, release, owner).await {
+        Remains::Nothing => Ok(true),
+        Remains::Objects(_) => Ok(false),
+        Remains::Trouble(why) => Err(super::status::listed(&why)),
+    }
+}
+
+/// Tells whether two ways lead to the same cluster: what is deleted through one would be missing in the
+/// other.
+async fn is_same_cluster(one: &Plane, other: &Plane) -> Result<bool, String> {
+    let one = one.identity().await.map_err(|error| error.to_string())?;
+    let other = other.identity().await.map_err(|error| error.to_string())?;
+    match one.is_empty() || other.is_empty() {
+        true => Err("it cannot be told from the one where it is now".to_owned()),
+        false => Ok(one == other),
+    }
+}

@@ -1,0 +1,99 @@
+//! When a release is looked at again, and a spread over time so that many do not come at once. Pure.
+
+use std::time::Duration;
+
+use kube::runtime::controller::Action;
+
+use crate::api::digest;
+use crate::api::interval::Interval;
+use crate::api::rendered::RenderedReleaseSpec;
+
+/// How often still resources are looked at.
+pub const STILL: Duration = Duration::from_secs(300);
+/// How often moving resources are looked at.
+pub const MOVING: Duration = Duration::from_secs(10);
+/// How often it is verified that deleted resources are gone.
+pub const VERIFY: Duration = Duration::from_secs(5);
+
+/// Says when to look again. `seed` differs between releases and times; the same gives the same.
+pub fn again(spec: &RenderedReleaseSpec, is_moving: bool, seed: &str) -> Action {
+    let (given, default) = match is_moving {
+        true => (&spec.progressing_interval, MOVING),
+        false => (&spec.interval, STILL),
+    };
+    match interval(given.as_ref(), default) {
+        Duration::ZERO => Action::await_change(),
+        wait => Action::requeue(jittered(wait, seed)),
+    }
+}
+
+/// Returns how often to look; zero for never. The schema admits nothing but durations, so one that cannot
+/// be read is taken for none given.
+pub fn interval(given: Option<&Interval>, default: Duration) -> Duration {
+    given.map_or(default, |given| given.duration().unwrap_or(default))
+}
+
+/// Adds up to a fifth.
+pub fn jittered(wait: Duration, seed: &str) -> Duration {
+    let hash = digest::of_bytes(seed.as_bytes());
+    let digits = hash.get(..4).unwrap_or_default();
+    let part = u16::from_str_radix(digits, 16).unwrap_or_default();
+    wait + wait.mul_f64(0.2 * f64::from(part) / f64::from(u16::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn spec(interval: Option<&str>, progressing: Option<&str>) -> RenderedReleaseSpec {
+        RenderedReleaseSpec {
+            interval: interval.map(Interval::from),
+            progressing_interval: progressing.map(Interval::from),
+            ..RenderedReleaseSpec::default()
+        }
+    }
+
+    #[test]
+    fn intervals_are_as_the_spec_says() {
+        let seconds = |spec: &RenderedReleaseSpec| {
+            [false, true].map(|is_moving| {
+                let (given, default) = match is_moving {
+                    true => (&spec.progressing_interval, MOVING),
+                    false => (&spec.interval, STILL),
+                };
+                interval(given.as_ref(), default).as_secs()
+            })
+        };
+        for (given, still_and_moving) in [
+            ((None, None), [300, 10]),
+            ((Some("10m"), Some("5s")), [600, 5]),
+            ((Some("0"), Some("0s")), [0, 0]),
+            ((Some("1h30m"), None), [5400, 10]),
+            ((Some("soon"), Some("")), [300, 10]),
+        ] {
+            assert_eq!(seconds(&spec(given.0, given.1)), still_and_moving);
+        }
+        let never = spec(Some("0"), Some("0s"));
+        for is_moving in [false, true] {
+            assert_eq!(again(&never, is_moving, "a"), Action::await_change());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn up_to_a_fifth_is_added(millis in 1u64..10_000_000, seed in ".{0,20}") {
+            let wait = Duration::from_millis(millis);
+            let jittered = jittered(wait, &seed);
+            prop_assert!(wait <= jittered && jittered <= wait.mul_f64(1.2001));
+        }
+    }
+
+    #[test]
+    fn releases_do_not_come_at_once() {
+        let waits: std::collections::HashSet<Duration> = (0..100)
+            .map(|n| jittered(STILL, &format!("uid-{n}")))
+            .collect();
+        assert!(waits.len() > 90);
+    }
+}

@@ -1,0 +1,192 @@
+//! Finds and deletes what a release has in a data plane and no longer wants there.
+//!
+//! Nothing is deleted unless the live state of every kind that could matter is known, and nothing but what
+//! is ours beyond doubt, as it was seen: each deletion carries the uid and the resourceVersion. Namespaces
+//! are never deleted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures::StreamExt;
+use kube::core::GroupVersionKind;
+
+use super::kinds::{Blind, Kind, WELL_KNOWN};
+use super::live::{Live, Owner};
+use super::plane::{Plane, RequestError};
+use crate::engine::diff::Identity;
+
+/// How often a deletion is tried on an object that others keep changing.
+const ATTEMPTS: usize = 4;
+
+/// An object of a release in a data plane.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// Its kind.
+    pub kind: Kind,
+    /// What tells it from others.
+    pub identity: Identity,
+    /// What is known of it.
+    pub live: Arc<Live>,
+}
+
+/// What a release has in a data plane, as far as that can be seen.
+#[derive(Debug, Default)]
+pub struct Holdings {
+    /// What is the release's beyond doubt.
+    pub held: Vec<Held>,
+    /// The kinds of which nothing is known.
+    pub blind: Vec<Blind>,
+    /// The kinds that were looked at.
+    pub kinds: Vec<Kind>,
+}
+
+/// Finds what a release has, over the kinds that it names and the well-known ones.
+pub async fn holdings(
+    plane: &Plane,
+    owner: &Owner,
+    named: &BTreeMap<(String, String), String>,
+) -> Holdings {
+    let mut wanted = named.clone();
+    for (group, version, kind) in WELL_KNOWN {
+        let kind = ((*group).to_owned(), (*kind).to_owned());
+        wanted.entry(kind).or_insert_with(|| (*version).to_owned());
+    }
+    let asked = wanted.iter().map(|((group, kind), version)| async move {
+        let wanted = GroupVersionKind::gvk(group, version, kind);
+        let served = plane.kind(&wanted).await?;
+        let watch = plane.watch(&served);
+        let settled = watch.settled(plane.settings.deadline).await;
+        if let Err(Blind::NotServed { .. }) = settled {
+            plane.doubt(&served);
+        }
+        settled.map(|()| watch)
+    });
+    let answers: Vec<_> = futures::future::join_all(asked).await;
+    let mut holdings = Holdings::default();
+    for (kind, answer) in wanted.keys().zip(answers) {
+        match answer {
+            // There are data planes without routes; what was never applied cannot be left behind.
+            Err(Blind::NotServed { .. }) if !named.contains_key(kind) => {}
+            Err(blind) => holdings.blind.push(blind),
+            Ok(watch) => {
+                let resource = &watch.kind.resource;
+                for (namespace, name, live) in watch.labelled(&owner.uid) {
+                    let identity = Identity {
+                        group: resource.group.clone(),
+                        kind: resource.kind.clone(),
+                        namespace,
+                        name,
+                    };
+                    let kind = watch.kind.clone();
+                    holdings.held.push(Held {
+                        kind,
+                        identity,
+                        live,
+                    });
+                }
+                holdings.kinds.push(watch.kind.clone());
+            }
+        }
+    }
+    holdings.held.retain(|held| held.live.is_of(owner));
+    holdings.held.sort_by(|a, b| a.identity.cmp(&b.identity));
+    holdings
+}
+
+/// Asks the data plane itself what a release has, kind by kind: a watch that broke a moment ago does not
+/// know it yet. Nothing is deleted on its word alone.
+pub async fn confirm(
+    plane: &Plane,
+    owner: &Owner,
+    kinds: Vec<Kind>,
+) -> Result<BTreeSet<Identity>, Vec<Blind>> {
+    for kind in &kinds {
+        plane.doubt(kind);
+    }
+    let mut blind = Vec::new();
+    let mut served = Vec::with_capacity(kinds.len());
+    for kind in kinds {
+        let resource = &kind.resource;
+        let wanted = GroupVersionKind::gvk(&resource.group, &resource.version, &resource.kind);
+        match plane.kind(&wanted).await {
+            Ok(kind) => served.push(kind),
+            Err(why) => blind.push(why),
+        }
+    }
+    let lists = futures::stream::iter(served);
+    let lists = lists.map(|kind| async move { plane.list(&kind, owner).await });
+    let mut lists = lists.buffer_unordered(plane.settings.requests);
+    let mut there = BTreeSet::new();
+    while let Some(list) = lists.next().await {
+        match list {
+            Ok(found) => there.extend(found),
+            Err(why) => blind.push(why),
+        }
+    }
+    match blind.is_empty() {
+        true => Ok(there),
+        false => Err(blind),
+    }
+}
+
+/// Chooses what is there and no longer wanted.
+pub fn stale(held: Vec<Held>, wanted: &BTreeSet<Identity>) -> Vec<Held> {
+    held.into_iter()
+        .filter(|held| !wanted.contains(&held.identity) && !is_namespace(&held.identity))
+        .collect()
+}
+
+/// Tells whether an object is a namespace, which takes everything in it along when it goes.
+pub fn is_namespace(identity: &Identity) -> bool {
+    identity.group.is_empty() && identity.kind == "Namespace"
+}
+
+/// What became of the deletion of one object.
+pub struct Removal {
+    /// The object.
+    pub held: Held,
+    /// Whether it is gone; else it is on its way, or why not.
+    pub gone: Result<bool, RequestError>,
+}
+
+/// Deletes objects. What is being deleted already is waited for.
+pub async fn remove(plane: &Plane, owner: &Owner, objects: Vec<Held>) -> Vec<Removal> {
+    let removals = futures::stream::iter(objects).map(|held| async move {
+        let gone = match held.live.deleting {
+            true => Ok(false),
+            false => remove_one(plane, owner, &held).await,
+        };
+        Removal { held, gone }
+    });
+    let removals = removals.buffer_unordered(plane.settings.requests);
+    removals.collect().await
+}
+
+async fn remove_one(plane: &Plane, owner: &Owner, held: &Held) -> Result<bool, RequestError> {
+    let (kind, identity) = (&held.kind, &held.identity);
+    let mut live = held.live.clone();
+    let mut attempt = 1;
+    loop {
+        match plane.delete(kind, identity, &live).await {
+            // It changed since it was seen: whether it is ours is asked again.
+            Err(error) if error.code() == Some(409) && attempt < ATTEMPTS => {}
+            answer => return answer,
+        }
+        attempt += 1;
+        match plane.read(kind, identity).await? {
+            Some(now) if now.uid == live.uid && now.is_of(owner) => {
+                if now.deleting {
+                    return Ok(false);
+                }
+                live = now;
+            }
+            // Gone, another of the same name, or somebody else's by now.
+            _ => {
+                plane
+                    .watch(kind)
+                    .unlearn(&identity.namespace, &identity.name, &live.uid);
+                return Ok(true);
+            }
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! What a release says of itself after a pass: the inventory with the health of each resource, and the
+//! conditions. Pure.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use super::deploy::{Deployed, Found, Pruned};
+use super::desired::identity;
+use super::kinds::Blind;
+use super::live::Live;
+use super::prune::Held;
+use crate::api::condition::{self, Observation, Status};
+use crate::api::rendered::{Health, RenderedReleaseStatus, ResourceStatus};
+use crate::engine::diff::Identity;
+
+/// How many errors a message lists.
+const LISTED: usize = 3;
+/// How much of each: what a server says can be long.
+const CLIPPED: usize = 1_000;
+
+/// What is said of one type of condition: its status, the reason for programs, the sentence for people.
+pub type Said = (Status, &'static str, String);
+
+/// Computes the status after a pass over a generation.
+pub fn after(
+    before: &RenderedReleaseStatus,
+    deployed: &Deployed,
+    generation: Option<i64>,
+    is_simulated: bool,
+    now: Timestamp,
+) -> RenderedReleaseStatus {
+    let known: BTreeMap<Identity, &ResourceStatus> = before
+        .resources
+        .iter()
+        .map(|entry| (identity(entry), entry))
+        .collect();
+    let wanted = deployed.found.iter().map(|found| {
+        let known = known.get(&found.identity).copied();
+        entry(found, known, now)
+    });
+    let left = deployed.left.iter().map(|held| {
+        let known = known.get(&held.identity).copied();
+        leaving(held, known, now)
+    });
+    // What was not looked for is not known to be gone.
+    let is_unseen = |entry: &&ResourceStatus| {
+        let identity = identity(entry);
+        let kind = (entry.group.clone(), entry.kind.clone());
+        !deployed.seen.contains(&kind)
+            && !deployed
+                .found
+                .iter()
+                .any(|found| found.identity == identity)
+            && !deployed.left.iter().any(|held| held.identity == identity)
+    };
+    let unseen = before.resources.iter().filter(is_unseen).cloned();
+    let mut status = RenderedReleaseStatus {
+        observed_generation: generation,
+        resources: wanted.chain(left).chain(unseen).collect(),
+        conditions: before.conditions.clone(),
+    };
+    let wanted = deployed.found.len();
+    let (current, _) = status.resources.split_at(wanted);
+    let said = [
+        (condition::APPLIED, applied(deployed)),
+        (condition::PRUNED, pruned(&deployed.pruned, &deployed.left)),
+        (condition::READY, ready(current, deployed)),
+    ];
+    for (type_, said) in said {
+        set(&mut status.conditions, type_, said, generation, now);
+    }
+    let is_seen = |found: &Found| found.live.as_ref().is_some_and(|(live, _)| live.simulated);
+    match is_simulated && deployed.found.iter().any(is_seen) {
+        true => {
+            let message = "nothing runs in an embedded data plane; a simulator moves what is shown";
+            let said = (
+                Status::True,
+                condition::EMBEDDED_DATA_PLANE,
+                message.to_owned(),
+            );
+            let conditions = &mut status.conditions;
+            set(conditions, condition::SIMULATED, said, generation, now);
+        }
+        false => status
+            .conditions
+            .retain(|condition| condition.type_ != condition::SIMULATED),
+    }
+    status
+}
+
+/// Puts what is said among the conditions.
+pub fn set(
+    conditions: &mut Vec<Condition>,
+    type_: &str,
+    (status, reason, message): Said,
+    generation: Option<i64>,
+    now: Timestamp,
+) {
+    let observation = Observation {
+        type_,
+        status,
+        reason,
+        message,
+        generation,
+    };
+    condition::set(conditions, observation, now);
+}
+
+/// Tells whether anything is on its way.
+pub fn is_moving(status: &RenderedReleaseStatus) -> bool {
+    let moves =
+        |entry: &ResourceStatus| matches!(entry.health, Health::Progressing | Health::Unknown);
+    status.resources.iter().any(moves)
+}
+
+fn entry(found: &Found, known: Option<&ResourceStatus>, now: Timestamp) -> ResourceStatus {
+    let (health, message) = match (&found.problem, &found.live) {
+        // What was there before still is, and may be well; that it is not as wanted counts more.
+        (Some(problem), _) => (Health::Unknown, Some(format!("was not applied: {problem}"))),
+        (None, Some((_, verdict))) => (verdict.health, verdict.message.clone()),
+        (None, None) => (Health::Unknown, None),
+    };
+    let before = || known.and_then(|known| known.status.clone());
+    let status = match &found.live {
+        Some((live, _)) => parsed(live),
+        None => before(),
+    };
+    let Identity {
+        group,
+        kind,
+        namespace,
+        name,
+    } = found.identity.clone();
+    ResourceStatus {
+        id: found.id.clone(),
+        group,
+        version: found.version.clone(),
+        kind,
+        name,
+        namespace: Some(namespace).filter(|namespace| !namespace.is_empty()),
+        last_observed_time: observed(&status, known, now),
+        status,
+        health,
+        message,
+        applied: found.applied.clone(),
+    }
+}
+
+fn leaving(held: &Held, known: Option<&ResourceStatus>, now: Timestamp) -> ResourceStatus {
+    let status = parsed(&held.live);
+    let Identity {
+        group,
+        kind,
+        namespace,
+        name,
+    } = held.identity.clone();
+    let message = match held.live.deleting {
+        true => "is no longer wanted and being deleted",
+        false => "is no longer wanted",
+    };
+    ResourceStatus {
+        id: known.map_or_else(|| held.live.labelled.id.clone(), |known| known.id.clone()),
+        group,
+        version: held.kind.resource.version.clone(),
+        kind,
+        name,
+        namespace: Some(namespace).filter(|namespace| !namespace.is_empty()),
+        last_observed_time: observed(&status, known, now),
+        status,
+        health: Health::Progressing,
+        message: Some(message.to_owned()),
+        applied: None,
+    }
+}
+
+fn parsed(live: &Live) -> Option<crate::api::Object> {
+    let text = live.status.as_deref()?;
+    serde_json::from_str(text).ok()
+}
+
+/// When a status was first seen: the time that stands there, unless the status is another.
+fn observed(
+    status: &Option<crate::api::Object>,
+    known: Option<&ResourceStatus>,
+    now: Timestamp,
+) -> Option<Time> {
+    let same = known.filter(|known| known.status == *status);
+    match same.and_then(|known| known.last_observed_time.clone()) {
+        Some(time) => Some(time),
+        None => status.is_some().then_some(Time(now)),
+    }
+}
+
+fn applied(deployed: &Deployed) -> Said {
+    let problems: Vec<String> = deployed
+        .found
+        .iter()
+        .filter_map(|found| Some(format!("{}: {}", found.id, found.problem.as_ref()?)))
+        .collect();
+    match problems.is_empty() {
+        true => {
+            let message = match deployed.found.len() {
+                0 => "there is nothing to apply".to_owned(),
+                1 => "1 resource is applied".to_owned(),
+                n => format!("{n} resources are applied"),
+            };
+            (Status::True, condition::RECONCILE_SUCCESS, message)
+        }
+        false => (Status::False, condition::APPLY_FAILED, listed(&problems)),
+    }
+}
+
+fn pruned(pruned: &Pruned, left: &[Held]) -> Said {
+    let names = |left: &[Held]| {
+        let names: Vec<String> = left.iter().map(|held| held.identity.to_string()).collect();
+        listed(&names)
+    };
+    match pruned {
+        Pruned::Done => {
+            let message = "nothing is left that is no longer wanted".to_owned();
+            (Status::True, condition::RECONCILE_SUCCESS, message)
+        }
+        Pruned::Waiting => {
+            let message = match left {
+                [] => "nothing is deleted until everything is applied".to_owned(),
+                left => format!("until everything is applied these stay: {}", names(left)),
+            };
+            (Status::False, condition::APPLY_FAILED, message)
+        }
+        Pruned::Blind(blind) => {
+            let why: Vec<String> = blind.iter().map(Blind::to_string).collect();
+            let message = format!("nothing is deleted: {}", listed(&why));
+            (Status::Unknown, condition::LIVE_STATE_UNKNOWN, message)
+        }
+        Pruned::Removing => {
+            let message = format!("being deleted: {}", names(left));
+            (Status::False, condition::REMOVING, message)
+        }
+        Pruned::Failed(errors) => (Status::False, condition::DELETE_FAILED, listed(errors)),
+    }
+}
+
+/// Whether everything of this generation is well. What is no longer wanted does not count.
+fn ready(current: &[ResourceStatus], deployed: &Deployed) -> Said {
+    if let (Status::False, reason, message) = applied(deployed) {
+        return (Status::False, reason, message);
+    }
+    let worst = current.iter().map(|entry| entry.health).max();
+    let of = |health: Health| {
+        let such: Vec<&ResourceStatus> = current
+            .iter()
+            .filter(|entry| entry.health == health)
+            .collect();
+        let first = such.first().map(|entry| match &entry.message {
+            Some(message) => format!("{}: {message}", entry.name),
+            None => entry.name.clone(),
+        });
+        let first = first.unwrap_or_default();
+        match such.len() {
+            0 | 1 => first,
+            n => format!("{first} (and {} more)", n - 1),
+        }
+    };
+    match worst {
+        Some(Health::Degraded) => (Status::False, condition::DEGRADED, of(Health::Degraded)),
+        Some(Health::Unknown) => (
+            Status::Unknown,
+            condition::HEALTH_UNKNOWN,
+            of(Health::Unknown),
+        ),
+        Some(Health::Progressing) => (
+            Status::False,
+            condition::PROGRESSING,
+            of(Health::Progressing),
+        ),
+        worst => {
+            let suspended = match worst {
+                Some(Health::Suspended) => format!("; {}", of(Health::Suspended)),
+                _ => String::new(),
+            };
+            let message = match current.len() {
+                0 => "there is nothing to deploy".to_owned(),
+                1 => format!("1 resource is well{suspended}"),
+                n => format!("{n} resources are well{suspended}"),
+            };
+            (Status::True, condition::RECONCILE_SUCCESS, message)
+        }
+    }
+}
+
+/// Joins the first few, and counts the others.
+pub fn listed(items: &[String]) -> String {
+    let clipped = |item: &String| item.chars().take(CLIPPED).collect::<String>();
+    let shown: Vec<String> = items.iter().take(LISTED).map(clipped).collect();
+    let shown = shown.join("; ");
+    match items.len().saturating_sub(LISTED) {
+        0 => shown,
+        more => format!("{shown}; and {more} more"),
+    }
+}

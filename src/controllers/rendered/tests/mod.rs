@@ -1,0 +1,10 @@
+//! The controller against stores in this process.
+
+mod ending;
+mod ownership;
+mod passes;
+mod planes;
+mod pruning;
+mod stage;
+mod statuses;
+mod thin;

@@ -1,0 +1,527 @@
+//! What is deleted, and what never is.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use http::Method;
+use kube::ResourceExt;
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::stage::*;
+use crate::api::{condition, labels};
+use crate::controllers::rendered::kinds::Kind;
+use crate::controllers::rendered::live::Whole;
+use crate::controllers::rendered::prune::{Held, stale};
+use crate::engine::diff::Identity;
+
+#[test]
+fn what_is_stale_is_told_by_group_kind_namespace_and_name() {
+    let identity = |group: &str, kind: &str, namespace: &str, name: &str| Identity {
+        group: group.to_owned(),
+        kind: kind.to_owned(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    };
+    let held = |identity: Identity| {
+        let seen: Whole =
+            serde_json::from_value(json!({"metadata": {"name": identity.name}})).unwrap();
+        Held {
+            kind: Kind {
+                resource: kube::core::ApiResource::erase::<k8s_openapi::api::core::v1::Pod>(&()),
+                namespaced: true,
+            },
+            live: seen.keep(&identity.group, &identity.kind).into(),
+            identity,
+        }
+    };
+    let wanted = BTreeSet::from([identity("apps", "Deployment", "shop", "web")]);
+    for (there, is_stale) in [
+        (identity("apps", "Deployment", "shop", "web"), false),
+        (identity("apps", "Deployment", "shop", "cart"), true),
+        (identity("apps", "Deployment", "other", "web"), true),
+        (identity("apps", "StatefulSet", "shop", "web"), true),
+        (identity("shop.example", "Deployment", "shop", "web"), true),
+        (identity("", "Namespace", "", "shop"), false),
+        (identity("shop.example", "Namespace", "", "shop"), true),
+    ] {
+        assert_eq!(
+            stale(vec![held(there.clone())], &wanted).len(),
+            usize::from(is_stale),
+            "{there}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_longer_wanted_goes() {
+    let stage = Stage::new().await;
+    let _running = stage.start();
+    let admin = stage.own.admin();
+    let (kept, gone) = (
+        config_map("shop-dev", "kept", "1"),
+        secret("shop-dev", "gone"),
+    );
+    stage
+        .release("web-dev", "dev", &[kept.clone(), gone.clone()])
+        .await;
+    stage.until_ready("web-dev").await;
+    stage
+        .release("web-dev", "dev", std::slice::from_ref(&kept))
+        .await;
+    let release = stage
+        .until("web-dev", |it| {
+            it.status
+                .as_ref()
+                .is_some_and(|status| status.resources.len() == 1)
+        })
+        .await;
+    assert_eq!(
+        said(&release, condition::PRUNED).unwrap().1,
+        condition::RECONCILE_SUCCESS
+    );
+    assert!(get(&admin, &kept).await.is_some());
+    assert!(get(&admin, &gone).await.is_none());
+}
+
+/// The same id becomes another kind, or goes to another namespace: the old object goes, once.
+#[tokio::test]
+async fn what_moves_leaves_nothing_behind() {
+    let stage = Stage::new().await;
+    let _running = stage.start();
+    let admin = stage.own.admin();
+    let with_id = |mut object: Value| {
+        object["metadata"]["annotations"] = json!({"id": "thing"});
+        object
+    };
+    let forms = [
+        with_id(config_map("shop-dev", "thing", "1")),
+        with_id(config_map("shop-other", "thing", "1")),
+        with_id(secret("shop-other", "thing")),
+        with_id(deployment("shop-dev", "thing", 1, "shop/web:v1")),
+    ];
+    stage.release("web-dev", "dev", &forms[..1]).await;
+    stage.until_ready("web-dev").await;
+    for pair in forms.windows(2) {
+        stage.own.asked();
+        stage.release("web-dev", "dev", &pair[1..]).await;
+        let kind = pair[1]["kind"].as_str().unwrap();
+        let namespace = pair[1]["metadata"]["namespace"].as_str();
+        let release = stage
+            .until("web-dev", |it| {
+                let entries = it.status.as_ref().map(|status| status.resources.as_slice());
+                matches!(entries, Some([only]) if only.kind == kind && only.namespace.as_deref() == namespace)
+            })
+            .await;
+        assert_eq!(entry(&release, kind, "thing").unwrap().id, "thing");
+        assert!(get(&admin, &pair[0]).await.is_none(), "{}", pair[0]);
+        assert!(get(&admin, &pair[1]).await.is_some(), "{}", pair[1]);
+        let deletions: Vec<String> = stage.own.asked();
+        let deletions = deletions.iter().filter(|line| line.starts_with("DELETE"));
+        assert_eq!(deletions.count(), 1);
+    }
+    // The namespaces stay.
+    for name in ["shop-dev", "shop-other"] {
+        let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        assert!(get(&admin, &space).await.is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_namespace_that_a_release_brought_is_not_taken_away() {
+    let stage = Stage::new().await;
+    let _running = stage.start();
+    let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "brought"}});
+    let inside = config_map("brought", "settings", "1");
+    stage
+        .release("web-dev", "dev", &[inside.clone(), space.clone()])
+        .await;
+    stage.until_ready("web-dev").await;
+    let made = get(&stage.own.admin(), &space).await.unwrap();
+    assert_eq!(
+        made["metadata"]["labels"][labels::MANAGED_BY],
+        labels::RELEASE_CONTROLLER
+    );
+    stage
+        .release("web-dev", "dev", std::slice::from_ref(&inside))
+        .await;
+    stage
+        .until("web-dev", |it| {
+            it.status
+                .as_ref()
+                .is_some_and(|status| status.resources.len() == 1)
+        })
+        .await;
+    assert!(get(&stage.own.admin(), &space).await.is_some());
+    stage.delete("web-dev").await;
+    stage.until_gone("web-dev").await;
+    assert!(get(&stage.own.admin(), &inside).await.is_none());
+    let left = get(&stage.own.admin(), &space).await.unwrap();
+    assert_eq!(left["metadata"]["deletionTimestamp"], json!(null));
+}
+
+/// One kind is refused, does not answer, is gone from the API or from discovery: nothing is deleted of any
+/// kind, what is wanted is applied, and the condition says why. Then sight comes back.
+#[tokio::test]
+async fn nothing_is_deleted_while_one_kind_cannot_be_seen() {
+    let is_list = |method: &Method, path: &str| method == Method::GET && path.ends_with("/secrets");
+    type Fault = Box<dyn Fn(&Method, &str) -> Fate + Send + Sync>;
+    let faults: [(&str, Fault); 5] = [
+        (
+            "must not be read",
+            Box::new(move |m, p| {
+                if is_list(m, p) {
+                    Fate::Refuse(403)
+                } else {
+                    Fate::Pass
+                }
+            }),
+        ),
+        (
+            "cannot be read",
+            Box::new(move |m, p| {
+                if is_list(m, p) {
+                    Fate::Hang
+                } else {
+                    Fate::Pass
+                }
+            }),
+        ),
+        (
+            "cannot be read",
+            Box::new(move |m, p| {
+                if is_list(m, p) {
+                    Fate::Refuse(500)
+                } else {
+                    Fate::Pass
+                }
+            }),
+        ),
+        (
+            "is not served",
+            Box::new(move |m, p| {
+                if p.contains("/secrets") && m == Method::GET {
+                    Fate::Refuse(404)
+                } else {
+                    Fate::Pass
+                }
+            }),
+        ),
+        (
+            "is not served",
+            Box::new(|_, p| {
+                if p == "/api/v1" {
+                    Fate::Without("Secret")
+                } else {
+                    Fate::Pass
+                }
+            }),
+        ),
+    ];
+    for (said_so, fault) in faults {
+        let mut stage = Stage::new().await;
+        stage.own.answer = Duration::from_millis(700);
+        stage.settings.deadline = Duration::from_secs(2);
+        let running = stage.start();
+        let admin = stage.own.admin();
+        let objects = [
+            config_map("shop-dev", "kept", "1"),
+            config_map("shop-dev", "gone", "1"),
+            deployment("shop-dev", "gone", 1, "shop/web:v1"),
+            secret("shop-dev", "kept"),
+        ];
+        stage.release("web-dev", "dev", &objects).await;
+        stage.until_ready("web-dev").await;
+        stage.own.asked();
+        stage.own.rule(fault);
+        let new = config_map("shop-dev", "new", "1");
+        stage
+            .release("web-dev", "dev", &[objects[0].clone(), new.clone()])
+            .await;
+        let reason = condition::LIVE_STATE_UNKNOWN;
+        let release = stage
+            .until_reason("web-dev", condition::PRUNED, reason)
+            .await;
+        let (_, _, message) = said(&release, condition::PRUNED).unwrap();
+        assert!(
+            message.starts_with("nothing is deleted: Secret") && message.contains(said_so),
+            "{message}"
+        );
+        assert!(get(&admin, &new).await.is_some(), "apply goes on");
+        for object in &objects {
+            let there = get(&admin, object)
+                .await
+                .unwrap_or_else(|| panic!("{message}: {object}"));
+            assert_eq!(there["metadata"]["deletionTimestamp"], json!(null));
+        }
+        let asked = stage.own.asked();
+        assert!(
+            !asked.iter().any(|line| line.starts_with("DELETE")),
+            "{asked:#?}"
+        );
+        // The inventory still knows what was there.
+        assert!(entry(&release, "Secret", "kept").is_some());
+        assert!(entry(&release, "Deployment", "gone").is_some());
+        stage.own.pass();
+        stage
+            .until("web-dev", |it| {
+                it.status
+                    .as_ref()
+                    .is_some_and(|status| status.resources.len() == 2)
+            })
+            .await;
+        for object in &objects[1..] {
+            assert!(get(&admin, object).await.is_none(), "{object}");
+        }
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_deleted_before_everything_is_applied() {
+    let stage = Stage::new().await;
+    let _running = stage.start();
+    let admin = stage.own.admin();
+    let old = config_map("shop-dev", "old", "1");
+    stage
+        .release("web-dev", "dev", std::slice::from_ref(&old))
+        .await;
+    stage.until_ready("web-dev").await;
+    // The new form of it is refused by the data plane.
+    let bad = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new", "namespace": "shop-dev"}, "data": {"a": {"b": 1}}});
+    stage.release("web-dev", "dev", &[bad]).await;
+    let release = stage
+        .until_reason("web-dev", condition::PRUNED, condition::APPLY_FAILED)
+        .await;
+    assert!(get(&admin, &old).await.is_some());
+    assert!(entry(&release, "ConfigMap", "old").is_some());
+    stage
+        .release("web-dev", "dev", &[config_map("shop-dev", "new", "1")])
+        .await;
+    stage
+        .until_reason("web-dev", condition::PRUNED, condition::RECONCILE_SUCCESS)
+        .await;
+    assert!(get(&admin, &old).await.is_none());
+}
+
+/// A hundred objects of others carry our labels, with every trick that a label can play.
+#[tokio::test]
+async fn forged_labels_make_nothing_ours() {
+    let stage = Stage::new().await;
+    let running = stage.start();
+    let admin = stage.own.admin();
+    let kept = config_map("shop-dev", "kept", "1");
+    let release = stage
+        .release("web-dev", "dev", std::slice::from_ref(&kept))
+        .await;
+    stage.until_ready("web-dev").await;
+    let ours = get(&admin, &kept).await.unwrap()["metadata"]["labels"].clone();
+    let mut forged = Vec::new();
+    for at in 0..100 {
+        let name = format!("foreign-{at}");
+        let mut object = match at % 4 {
+            0 => config_map("shop-dev", &name, "theirs"),
+            1 => secret("shop-dev", &name),
+            2 => deployment("shop-dev", &name, 0, "theirs"),
+            _ => json!({
+                "apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "shop-dev"},
+                "spec": {"ports": [{"port": 80}]},
+            }),
+        };
+        object["metadata"]["labels"] = ours.clone();
+        let made = match at % 2 {
+            // Applied by another manager, or written without one of ours.
+            0 => put(&admin, object.clone()).await,
+            _ => {
+                let made: DynamicObject = serde_json::from_value(object.clone()).unwrap();
+                api(&admin, &object)
+                    .create(&Default::default(), &made)
+                    .await
+                    .unwrap()
+            }
+        };
+        forged.push((object, made.resource_version()));
+    }
+    // A pass that deletes something, one of a new controller, and the end of the release.
+    stage
+        .release(
+            "web-dev",
+            "dev",
+            &[kept.clone(), secret("shop-dev", "brief")],
+        )
+        .await;
+    stage.until_ready("web-dev").await;
+    stage
+        .release("web-dev", "dev", std::slice::from_ref(&kept))
+        .await;
+    stage
+        .until_reason("web-dev", condition::PRUNED, condition::RECONCILE_SUCCESS)
+        .await;
+    stage
+        .until("web-dev", |it| {
+            it.status
+                .as_ref()
+                .is_some_and(|status| status.resources.len() == 1)
+        })
+        .await;
+    running.stop().await;
+    let _running = stage.start();
+    stage.delete("web-dev").await;
+    stage.until_gone("web-dev").await;
+    assert!(get(&admin, &kept).await.is_none());
+    assert!(release.uid().is_some());
+    for (object, version) in &forged {
+        let now = get(&admin, object)
+            .await
+            .unwrap_or_else(|| panic!("{object} is gone"));
+        // The simulator moves the status of the deployments, as it would of anybody's.
+        if object["kind"] != "Deployment" {
+            assert_eq!(
+                now["metadata"]["resourceVersion"].as_str(),
+                version.as_deref(),
+                "{object}"
+            );
+        }
+        assert_eq!(now["metadata"]["labels"], ours);
+    }
+    // Written to by nobody of ours.
+    let api: Api<DynamicObject> = api(&admin, &forged[2].0);
+    for object in api.list(&ListParams::default()).await.unwrap() {
+        let managers = object.metadata.managed_fields.unwrap_or_default();
+        let ours = |it: &Option<String>| it.as_deref() == Some(labels::MANAGER_DATAPLANE);
+        assert!(
+            !managers.iter().any(|it| ours(&it.manager)),
+            "{:?}",
+            object.metadata.name
+        );
+    }
+}
+
+/// An object of ours is deleted and made again by somebody else between the look and the deletion.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_that_became_another_is_left_alone() {
+    let stage = Stage::new().await;
+    let _running = stage.start();
+    let admin = stage.own.admin();
+    let kept = config_map("shop-dev", "kept", "1");
+    let gone = config_map("shop-dev", "gone", "1");
+    stage
+        .release("web-dev", "dev", &[kept.clone(), gone.clone()])
+        .await;
+    stage.until_ready("web-dev").await;
+    // Just before the deletion arrives, the object is replaced by a foreign one.
+    let store = stage.own.store.clone();
+    let swapped = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let theirs = swapped.clone();
+    stage.own.rule(move |method, path| {
+        let is_it = method == Method::DELETE && path.ends_with("/configmaps/gone");
+        if is_it && !theirs.swap(true, std::sync::atomic::Ordering::SeqCst) {
+            let admin = store.client("default");
+            let swap = async move {
+                let gone = config_map("shop-dev", "gone", "1");
+                api(&admin, &gone)
+                    .delete("gone", &Default::default())
+                    .await
+                    .unwrap();
+                put(&admin, config_map("shop-dev", "gone", "theirs")).await;
+            };
+            tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(swap));
+        }
+        Fate::Pass
+    });
+    stage.release("web-dev", "dev", &[kept]).await;
+    stage
+        .until("web-dev", |it| {
+            it.status
+                .as_ref()
+                .is_some_and(|status| status.resources.len() == 1)
+        })
+        .await;
+    assert!(swapped.load(std::sync::atomic::Ordering::SeqCst));
+    assert_eq!(get(&admin, &gone).await.unwrap()["data"]["value"], "theirs");
+}
+
+/// The status of a deployment flaps while it is deleted: it is ours all the same, and goes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_that_changes_all_the_time_can_be_deleted() {
+    let stage = Stage::new().await;
+    let _running = stage.start();
+    let admin = stage.own.admin();
+    let kept = config_map("shop-dev", "kept", "1");
+    let gone = config_map("shop-dev", "gone", "1");
+    stage
+        .release("web-dev", "dev", &[kept.clone(), gone.clone()])
+        .await;
+    stage.until_ready("web-dev").await;
+    let store = stage.own.store.clone();
+    let left = std::sync::atomic::AtomicUsize::new(2);
+    stage.own.rule(move |method, path| {
+        use std::sync::atomic::Ordering::SeqCst;
+        let is_it = method == Method::DELETE && path.ends_with("/configmaps/gone");
+        if is_it && left.fetch_update(SeqCst, SeqCst, |it| it.checked_sub(1)).is_ok() {
+            let admin = store.client("default");
+            let flap = async move {
+                let patch = json!({"metadata": {"annotations": {"flap": format!("{:?}", std::time::Instant::now())}}});
+                let gone = config_map("shop-dev", "gone", "1");
+                api(&admin, &gone).patch("gone", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+            };
+            tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(flap));
+        }
+        Fate::Pass
+    });
+    stage.release("web-dev", "dev", &[kept]).await;
+    stage
+        .until("web-dev", |it| {
+            it.status
+                .as_ref()
+                .is_some_and(|status| status.resources.len() == 1)
+        })
+        .await;
+    assert!(get(&admin, &gone).await.is_none());
+}
+
+/// Custom kinds are in no list of ours: what was applied of one is found again though the controller died
+/// before it wrote its inventory.
+#[tokio::test]
+async fn a_custom_kind_is_written_down_before_it_is_applied() {
+    let stage = Stage::new().await;
+    stage.put(queues()).await;
+    let admin = stage.own.admin();
+    // The status is written once more before anything is applied, then nothing is: the controller is cut
+    // off right after the apply.
+    let cut = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_cut = cut.clone();
+    stage.own.rule(move |method, path| {
+        use std::sync::atomic::Ordering::SeqCst;
+        if method == Method::PATCH && path.ends_with("/queues/orders") {
+            is_cut.store(true, SeqCst);
+            return Fate::Pass;
+        }
+        match is_cut.load(SeqCst) && method != Method::GET {
+            true => Fate::Hang,
+            false => Fate::Pass,
+        }
+    });
+    let running = stage.start();
+    let orders = queue("shop-dev", "orders");
+    stage
+        .release("web-dev", "dev", std::slice::from_ref(&orders))
+        .await;
+    until(api(&admin, &orders), |it| it.name_any() == "orders")
+        .await
+        .unwrap();
+    running.kill().await;
+    stage.own.pass();
+    // Meanwhile the release wants something else.
+    stage
+        .release("web-dev", "dev", &[config_map("shop-dev", "settings", "1")])
+        .await;
+    let _running = stage.start();
+    stage
+        .until("web-dev", |it| {
+            let entries = it.status.as_ref().map(|status| status.resources.as_slice());
+            matches!(entries, Some([only]) if only.kind == "ConfigMap")
+        })
+        .await;
+    assert!(get(&admin, &orders).await.is_none());
+}

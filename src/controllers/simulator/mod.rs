@@ -1,0 +1,395 @@
+//! The simulator of an embedded data plane: moves the status of workloads as a cluster would, over seconds,
+//! where nothing runs.
+//!
+//! It stands among the controllers because it is one: a client of the API like the others, run by whoever
+//! runs them. It writes status, and once on each object the annotation `bowline.dev/simulated`, so that
+//! every screen can say what it shows. How a status goes on is in pure functions, one step at a time; the
+//! state is the status itself, so that another process goes on where one ended.
+//!
+//! An image crashes that is listed as faulty: in the settings, or in the annotation
+//! `bowline.dev/faulty-images` of a DataPlane, which anybody can edit while it runs.
+
+mod claims;
+mod daemons;
+mod jobs;
+mod pods;
+mod rollouts;
+mod stateful;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures::{FutureExt, TryStreamExt};
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service};
+use kube::api::{Patch, PatchParams};
+use kube::core::NamespaceResourceScope;
+use kube::runtime::controller::Action;
+use kube::runtime::reflector::{self, Store};
+use kube::runtime::watcher::{self, watcher};
+use kube::runtime::{Controller, WatchStreamExt};
+use kube::{Api, Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::{Context, run as runner};
+use crate::api::environment::Reach;
+use crate::api::{DataPlane, Object, labels};
+use crate::connect::explain;
+
+/// How a data plane is simulated.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How long a step takes, such as one replica becoming ready.
+    pub step: Duration,
+    /// Images that crash, beside those that DataPlanes list.
+    pub faulty: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            step: Duration::from_secs(1),
+            faulty: Vec::new(),
+        }
+    }
+}
+
+/// What a step is computed from.
+struct Scene<'a> {
+    /// The object.
+    object: &'a Value,
+    /// Its status.
+    status: Object,
+    /// The images that crash.
+    faulty: &'a [String],
+    /// Now, as the API writes it.
+    now: &'a str,
+}
+
+/// Computes the status after one step; what it returns is written where it differs.
+type Step = fn(&Scene<'_>) -> Object;
+
+/// A status could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", explain(.0))]
+struct Error(#[from] kube::Error);
+
+/// What each simulated kind is given.
+struct Stage {
+    context: Arc<Context>,
+    step: Duration,
+    faulty: watch::Receiver<Vec<String>>,
+    /// When an object may take its next step, by uid.
+    due: Mutex<HashMap<String, Instant>>,
+}
+
+/// Simulates until told to stop.
+pub async fn run(
+    context: Arc<Context>,
+    settings: Settings,
+    stop: impl Future<Output = ()> + Send + Sync + 'static,
+) {
+    let (sender, faulty) = watch::channel(settings.faulty.clone());
+    let (told, stopped) = watch::channel(false);
+    let stage = Arc::new(Stage {
+        context: context.clone(),
+        step: settings.step,
+        faulty,
+        due: Mutex::default(),
+    });
+    let until = || stopped.clone();
+    let kinds = futures::future::join_all([
+        play::<Deployment>(stage.clone(), rollouts::step, until()).boxed(),
+        play::<StatefulSet>(stage.clone(), stateful::step, until()).boxed(),
+        play::<DaemonSet>(stage.clone(), daemons::step, until()).boxed(),
+        play::<Job>(stage.clone(), jobs::step, until()).boxed(),
+        play::<Pod>(stage.clone(), pods::step, until()).boxed(),
+        play::<PersistentVolumeClaim>(stage.clone(), claims::volume, until()).boxed(),
+        play::<HorizontalPodAutoscaler>(stage.clone(), claims::autoscaler, until()).boxed(),
+        play::<Service>(stage.clone(), claims::service, until()).boxed(),
+    ]);
+    let stop = async {
+        stop.await;
+        told.send_replace(true);
+    };
+    tokio::select! {
+        (_, ()) = async { futures::join!(kinds, stop) } => {}
+        () = follow_faults(&context, settings.faulty, sender) => {}
+    }
+}
+
+/// Keeps the list of faulty images as the DataPlanes say.
+async fn follow_faults(context: &Context, given: Vec<String>, sender: watch::Sender<Vec<String>>) {
+    let (planes, writer): (Store<DataPlane>, _) = reflector::store();
+    let changes = watcher(context.all::<DataPlane>(), watcher::Config::default())
+        .default_backoff()
+        .reflect(writer)
+        .touched_objects();
+    let mut changes = std::pin::pin!(changes);
+    loop {
+        if let Ok(None) = changes.try_next().await {
+            return;
+        }
+        let mut faulty = given.clone();
+        for plane in planes.state() {
+            if matches!(plane.spec.reach(), Some(Reach::Embedded | Reach::InCluster)) {
+                faulty.extend(listed(&plane));
+            }
+        }
+        sender.send_if_modified(|known| {
+            let differs = *known != faulty;
+            *known = faulty;
+            differs
+        });
+    }
+}
+
+fn listed(plane: &DataPlane) -> Vec<String> {
+    let list = plane.annotations().get(labels::FAULTY_IMAGES);
+    let images = list.map_or("", String::as_str).split(',').map(str::trim);
+    images
+        .filter(|image| !image.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Plays one kind.
+async fn play<K>(stage: Arc<Stage>, step: Step, mut stopped: watch::Receiver<bool>)
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + Serialize
+        + DeserializeOwned
+        + Send
+        + Sync
+        + 'static,
+    K::DynamicType: Eq + Hash + Clone + Debug + Default + Unpin,
+{
+    let api: Api<K> = Api::all(stage.context.client.clone());
+    let faults = futures::stream::unfold(stage.faulty.clone(), |mut faulty| async {
+        faulty.changed().await.ok().map(|()| ((), faulty))
+    });
+    let controller = Controller::new(api, watcher::Config::default())
+        .reconcile_all_on(faults)
+        .graceful_shutdown_on(async move {
+            let _ = stopped.wait_for(|stopped| *stopped).await;
+        });
+    let base = stage.context.clone();
+    runner::run(
+        "simulator",
+        controller,
+        0,
+        base,
+        stage,
+        move |object, stage| go_on(object, stage, step),
+    )
+    .await;
+}
+
+/// Lets an object take a step, if it is time.
+async fn go_on<K>(object: Arc<K>, stage: Arc<Stage>, step: Step) -> Result<Action, Error>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + Serialize
+        + DeserializeOwned,
+{
+    let uid = object.uid().unwrap_or_default();
+    if object.meta().deletion_timestamp.is_some() {
+        stage.due().remove(&uid);
+        return Ok(Action::await_change());
+    }
+    let due = stage.due().get(&uid).copied();
+    if let Some(wait) = due.map(|due| due.saturating_duration_since(Instant::now()))
+        && !wait.is_zero()
+    {
+        return Ok(Action::requeue(wait));
+    }
+    let Ok(mut value) = serde_json::to_value(&*object) else {
+        return Ok(Action::await_change());
+    };
+    let status = match value.get_mut("status").map(Value::take) {
+        Some(Value::Object(status)) => status,
+        _ => Object::new(),
+    };
+    let faulty = stage.faulty.borrow().clone();
+    let now: Timestamp = stage.context.now();
+    let next = step(&Scene {
+        object: &value,
+        status: status.clone(),
+        faulty: &faulty,
+        now: &format!("{now:.0}"),
+    });
+    if next == status {
+        stage.due().remove(&uid);
+        return Ok(Action::await_change());
+    }
+    write(&*object, &stage, status, next).await?;
+    stage.due().insert(uid, Instant::now() + stage.step);
+    Ok(Action::requeue(stage.step))
+}
+
+/// Writes a status, after the mark that says whose it is.
+async fn write<K>(object: &K, stage: &Stage, before: Object, next: Object) -> Result<(), Error>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned,
+{
+    let namespace = object.namespace().unwrap_or_default();
+    let api: Api<K> = Api::namespaced(stage.context.client.clone(), &namespace);
+    let name = object.name_any();
+    let params = PatchParams {
+        field_manager: Some(labels::MANAGER_SIMULATOR.to_owned()),
+        ..PatchParams::default()
+    };
+    let uid = object.uid();
+    if !object.annotations().contains_key(labels::SIMULATED) {
+        let mark = json!({"metadata": {"uid": uid, "annotations": {labels::SIMULATED: labels::SIMULATED_TRUE}}});
+        settle(
+            api.patch_metadata(&name, &params, &Patch::Merge(&mark))
+                .await,
+        )?;
+    }
+    // A merge leaves what it does not name.
+    let gone = before
+        .into_iter()
+        .filter(|(field, _)| !next.contains_key(field));
+    let mut status: Object = gone.map(|(field, _)| (field, Value::Null)).collect();
+    status.extend(next);
+    let status = json!({"metadata": {"uid": uid}, "status": status});
+    settle(
+        api.patch_status(&name, &params, &Patch::Merge(&status))
+            .await,
+    )
+}
+
+/// An object that is gone or another by now needs no step.
+fn settle<T>(answer: Result<T, kube::Error>) -> Result<(), Error> {
+    match answer {
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+        answer => Ok(answer.map(|_| ())?),
+    }
+}
+
+impl Stage {
+    fn due(&self) -> std::sync::MutexGuard<'_, HashMap<String, Instant>> {
+        self.due.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Scene<'_> {
+    fn generation(&self) -> i64 {
+        let generation = self.object.pointer("/metadata/generation");
+        generation.and_then(Value::as_i64).unwrap_or_default()
+    }
+
+    fn name(&self) -> &str {
+        let name = self.object.pointer("/metadata/name");
+        name.and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn spec(&self, pointer: &str) -> Option<&Value> {
+        self.object.get("spec")?.pointer(pointer)
+    }
+
+    fn number(&self, pointer: &str, absent: i64) -> i64 {
+        self.spec(pointer).and_then(Value::as_i64).unwrap_or(absent)
+    }
+
+    fn count(&self, field: &str) -> i64 {
+        let count = self.status.get(field).and_then(Value::as_i64);
+        count.unwrap_or_default()
+    }
+
+    /// The first faulty container of a pod, by its name and image.
+    fn crash(&self, pod: Option<&Value>) -> Option<(String, String)> {
+        let pod = pod?;
+        let containers = ["initContainers", "containers"]
+            .iter()
+            .filter_map(|field| pod.get(*field)?.as_array())
+            .flatten();
+        containers
+            .map(|container| {
+                let said = |field: &str| container.get(field).and_then(Value::as_str);
+                (
+                    said("name").unwrap_or_default(),
+                    said("image").unwrap_or_default(),
+                )
+            })
+            .find(|(_, image)| self.faulty.iter().any(|faulty| matches(faulty, image)))
+            .map(|(name, image)| (name.to_owned(), image.to_owned()))
+    }
+}
+
+fn matches(faulty: &str, image: &str) -> bool {
+    match faulty.strip_suffix('*') {
+        Some(prefix) => image.starts_with(prefix),
+        None => image == faulty,
+    }
+}
+
+/// Puts a condition into a status; its transition time changes only when its status does.
+fn condition(status: &mut Object, now: &str, type_: &str, is: &str, reason: &str, message: &str) {
+    let list = status.entry("conditions").or_insert_with(|| json!([]));
+    let Value::Array(list) = list else {
+        return;
+    };
+    let known = list.iter_mut().find(|known| known["type"] == *type_);
+    let since = known
+        .as_ref()
+        .filter(|known| known["status"] == *is)
+        .and_then(|known| known.get("lastTransitionTime").cloned())
+        .unwrap_or_else(|| now.into());
+    let condition = json!({
+        "type": type_, "status": is, "reason": reason, "message": message, "lastTransitionTime": since,
+    });
+    match known {
+        Some(known) => *known = condition,
+        None => list.push(condition),
+    }
+}
+
+/// Returns what a condition of a status says: its status, its reason, its message.
+fn said<'a>(status: &'a Object, type_: &str) -> Option<(&'a str, &'a str, &'a str)> {
+    let list = status.get("conditions")?.as_array()?;
+    let found = list.iter().find(|condition| condition["type"] == *type_)?;
+    let text = |field: &str| found.get(field).and_then(Value::as_str).unwrap_or_default();
+    Some((text("status"), text("reason"), text("message")))
+}
+
+/// Says of a workload without conditions of its own whether its containers crash, in the words of a
+/// Deployment.
+fn crashing(status: &mut Object, scene: &Scene<'_>, crash: Option<(String, String)>) {
+    let (is, reason, message) = match crash {
+        Some((container, image)) => (
+            "False",
+            "ProgressDeadlineExceeded",
+            format!("CrashLoopBackOff: container {container}, image {image}"),
+        ),
+        None => ("True", "Progressing", String::new()),
+    };
+    condition(status, scene.now, "Progressing", is, reason, &message);
+}
+
+/// Writes a count the way the controllers of a cluster do: none is left out.
+fn put(status: &mut Object, field: &str, count: i64) {
+    match count {
+        0 => status.remove(field),
+        count => status.insert(field.to_owned(), count.into()),
+    };
+}

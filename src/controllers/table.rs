@@ -1,0 +1,239 @@
+//! Small objects of one kind as a watch tells them, a row each, found by name and by place.
+//!
+//! A row is in the table before its change is told, and a change that leaves the row as it was is none.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::Debug;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use futures::{Stream, StreamExt};
+use kube::api::Api;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+
+use crate::engine::world::Key;
+
+/// How many objects one request asks for: a row is small, what it is made of need not be.
+const PAGE: u32 = 100;
+
+/// The rows of one kind.
+pub struct Table<T> {
+    rows: RwLock<Rows<T>>,
+    /// Where a row belongs: several may belong to one place.
+    place: fn(&Key, &T) -> Key,
+    listed: watch::Sender<bool>,
+}
+
+struct Rows<T> {
+    by_name: HashMap<Key, (u32, T)>,
+    by_place: HashMap<Key, BTreeSet<Key>>,
+    /// Counts the lists, to tell what the last one did not bring.
+    list: u32,
+}
+
+/// What became of one row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change<T> {
+    /// Which.
+    pub key: Key,
+    /// What it was.
+    pub before: Option<T>,
+    /// What it is.
+    pub after: Option<T>,
+}
+
+impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
+    /// Makes an empty table; `place` says where a row belongs.
+    pub fn new(place: fn(&Key, &T) -> Key) -> Arc<Self> {
+        Arc::new(Self {
+            rows: RwLock::new(Rows {
+                by_name: HashMap::new(),
+                by_place: HashMap::new(),
+                list: 0,
+            }),
+            place,
+            listed: watch::Sender::new(false),
+        })
+    }
+
+    /// Returns the row of a name.
+    pub fn get(&self, key: &Key) -> Option<T> {
+        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
+        rows.by_name.get(key).map(|(_, row)| row.clone())
+    }
+
+    /// Returns the rows that belong to a place, by name.
+    pub fn at(&self, place: &Key) -> Vec<(Key, T)> {
+        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
+        let names = rows.by_place.get(place).into_iter().flatten();
+        names
+            .filter_map(|key| Some((key.clone(), rows.by_name.get(key)?.1.clone())))
+            .collect()
+    }
+
+    /// Waits until the first list is complete.
+    pub async fn until_listed(&self) {
+        // The sender lives as long as this.
+        let _ = self.listed.subscribe().wait_for(|listed| *listed).await;
+    }
+
+    /// Follows a kind for as long as the stream is asked, and tells what changed.
+    ///
+    /// A watch that fails begins again, with growing pauses.
+    pub fn follow<K>(
+        self: &Arc<Self>,
+        api: Api<K>,
+        row: fn(K) -> T,
+    ) -> impl Stream<Item = Change<T>> + Send + use<K, T>
+    where
+        K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+    {
+        let table = self.clone();
+        let config = watcher::Config::default().page_size(PAGE);
+        let events = watcher(api, config).default_backoff();
+        events.flat_map(move |event| {
+            let changes = match event {
+                Ok(event) => table.take(event, row),
+                Err(error) => {
+                    tracing::warn!(%error, "a watch failed, and begins again");
+                    Vec::new()
+                }
+            };
+            futures::stream::iter(changes)
+        })
+    }
+
+    /// Takes in an event.
+    fn take<K: ResourceExt>(&self, event: Event<K>, row: fn(K) -> T) -> Vec<Change<T>> {
+        let mut rows = self.rows.write().unwrap_or_else(PoisonError::into_inner);
+        let key = |object: &K| {
+            let namespace = object.namespace().unwrap_or_default();
+            Key::new(&namespace, &object.name_any())
+        };
+        match event {
+            Event::Init => {
+                rows.list += 1;
+                Vec::new()
+            }
+            Event::InitApply(object) | Event::Apply(object) => {
+                let key = key(&object);
+                let change = rows.put(key, Some(row(object)), self.place);
+                change.into_iter().collect()
+            }
+            Event::Delete(object) => {
+                let change = rows.put(key(&object), None, self.place);
+                change.into_iter().collect()
+            }
+            Event::InitDone => {
+                let list = rows.list;
+                let gone = rows.by_name.iter().filter(|(_, (seen, _))| *seen != list);
+                let gone: Vec<Key> = gone.map(|(key, _)| key.clone()).collect();
+                let gone = gone.into_iter();
+                let changes = gone.filter_map(|key| rows.put(key, None, self.place));
+                let changes = changes.collect();
+                self.listed.send_replace(true);
+                changes
+            }
+        }
+    }
+}
+
+impl<T: Clone + PartialEq> Rows<T> {
+    fn put(&mut self, key: Key, row: Option<T>, place: fn(&Key, &T) -> Key) -> Option<Change<T>> {
+        let list = self.list;
+        let before = match &row {
+            Some(row) => self.by_name.insert(key.clone(), (list, row.clone())),
+            None => self.by_name.remove(&key),
+        };
+        let before = before.map(|(_, row)| row);
+        if before == row {
+            return None;
+        }
+        if let Some(before) = &before {
+            let place = place(&key, before);
+            if let Some(names) = self.by_place.get_mut(&place) {
+                names.remove(&key);
+                if names.is_empty() {
+                    self.by_place.remove(&place);
+                }
+            }
+        }
+        if let Some(row) = &row {
+            let names = self.by_place.entry(place(&key, row)).or_default();
+            names.insert(key.clone());
+        }
+        let after = row;
+        Some(Change { key, before, after })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use serde_json::json;
+
+    use super::*;
+
+    fn map(name: &str, place: &str) -> ConfigMap {
+        let object = json!({"metadata": {"name": name, "namespace": "n"}, "data": {"at": place}});
+        serde_json::from_value(object).unwrap()
+    }
+
+    fn row(map: ConfigMap) -> String {
+        map.data
+            .unwrap_or_default()
+            .remove("at")
+            .unwrap_or_default()
+    }
+
+    fn told(
+        table: &Table<String>,
+        event: Event<ConfigMap>,
+    ) -> Vec<(String, Option<String>, Option<String>)> {
+        let changes = table.take(event, row).into_iter();
+        changes
+            .map(|change| (change.key.name.to_string(), change.before, change.after))
+            .collect()
+    }
+
+    #[test]
+    fn rows_are_found_by_place_and_only_changes_are_told() {
+        let table = Table::new(|key, row: &String| Key::new(&key.namespace, row));
+        let at = |place: &str| {
+            let found = table.at(&Key::new("n", place)).into_iter();
+            let names = found.map(|(key, _)| key.name.to_string());
+            names.collect::<Vec<_>>()
+        };
+        let (x, y) = (Some("x".to_owned()), Some("y".to_owned()));
+        told(&table, Event::Init);
+        for name in ["a", "b"] {
+            let change = told(&table, Event::InitApply(map(name, "x")));
+            assert_eq!(change, [(name.to_owned(), None, x.clone())]);
+        }
+        assert!(!*table.listed.borrow());
+        assert_eq!(told(&table, Event::InitDone), []);
+        assert!(*table.listed.borrow());
+        assert_eq!(at("x"), ["a", "b"]);
+        assert_eq!(told(&table, Event::Apply(map("a", "x"))), [], "as it was");
+        let change = told(&table, Event::Apply(map("a", "y")));
+        assert_eq!(change, [("a".to_owned(), x.clone(), y.clone())]);
+        assert_eq!(
+            (at("x"), at("y")),
+            (vec!["b".to_owned()], vec!["a".to_owned()])
+        );
+        // A list that does not bring it says that it is gone.
+        told(&table, Event::Init);
+        assert_eq!(told(&table, Event::InitApply(map("a", "y"))), []);
+        assert_eq!(told(&table, Event::InitDone), [("b".to_owned(), x, None)]);
+        assert_eq!(table.get(&Key::new("n", "b")), None);
+        assert_eq!(
+            told(&table, Event::Delete(map("a", ""))),
+            [("a".to_owned(), y, None)]
+        );
+        assert_eq!(told(&table, Event::Delete(map("a", ""))), []);
+        assert_eq!((at("x"), at("y")), (vec![], vec![]));
+    }
+}
