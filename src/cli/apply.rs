@@ -8,15 +8,19 @@ use std::time::Duration;
 
 use clap::Args;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::ResourceExt;
-use kube::api::{Api, DynamicObject, Patch, PatchParams, ValidationDirective};
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, ValidationDirective};
 use kube::runtime::wait::{await_condition, conditions};
+use kube::{Client, ResourceExt};
 use serde_json::Value;
 
+use super::beside::Beside;
 use super::connect::{self, Connection, Environment, Options};
 use super::error::{Error, Exit, Failures};
+use super::gitflags::GitFlags;
 use super::kinds::{self, Kind, Kinds};
 use super::manifests::{self, Manifest};
+use crate::api::ReleasePin;
+use crate::engine::world::Key;
 use crate::text;
 
 /// How long a new kind may take until it is served.
@@ -47,10 +51,24 @@ pub struct Arguments {
 
 /// What applying did to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
+pub enum Change {
+    /// It was not there.
     Created,
+    /// It was different.
     Configured,
+    /// It was so already.
     Unchanged,
+}
+
+impl Change {
+    /// Says it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Change::Created => "created",
+            Change::Configured => "configured",
+            Change::Unchanged => "unchanged",
+        }
+    }
 }
 
 /// Runs the verb, prints a line for each object, and returns how the program ends.
@@ -69,11 +87,18 @@ pub async fn run(
     let mut kinds = Kinds::new(&connection.client);
     let mut places: BTreeMap<String, String> = BTreeMap::new();
     let (mut changes, mut printed) = (false, Ok(()));
+    let parameters = PatchParams {
+        dry_run: arguments.dry_run,
+        force: arguments.force_conflicts,
+        field_manager: Some(arguments.field_manager.clone()),
+        field_validation: Some(ValidationDirective::Strict),
+    };
+    let mut pins = Vec::new();
     let (all, mut new_kinds) = (manifests.len(), Vec::<String>::new());
     for (done, manifest) in manifests.into_iter().enumerate() {
         if !manifest.is_crd() {
             for name in std::mem::take(&mut new_kinds) {
-                if let Err(error) = established(&connection, &name).await {
+                if let Err(error) = established(&connection.client, &name).await {
                     failures.add(error, say);
                 }
             }
@@ -98,20 +123,21 @@ pub async fn run(
                 place.label()
             ));
         }
-        match apply(arguments, &place, &manifest).await {
+        match put(&place, &manifest.value, &parameters).await {
             Ok(change) => {
                 changes |= change != Change::Unchanged;
-                let word = match change {
-                    Change::Created => "created",
-                    Change::Configured => "configured",
-                    Change::Unchanged => "unchanged",
-                };
                 let dry = if arguments.dry_run { " (dry run)" } else { "" };
+                let (label, word) = (place.label(), change.word());
                 // Who stops reading does not stop what was begun.
-                let line = writeln!(out, "{} {word}{dry}", text::line(&place.label()));
+                let line = writeln!(out, "{} {word}{dry}", text::line(&label));
                 printed = printed.and(line).and_then(|()| out.flush());
-                if manifest.is_crd() && change == Change::Created && !arguments.dry_run {
+                if arguments.dry_run || change == Change::Unchanged {
+                    continue;
+                }
+                if manifest.is_crd() && change == Change::Created {
                     new_kinds.push(manifest.name);
+                } else if place.kind.resource == ApiResource::erase::<ReleasePin>(&()) {
+                    pins.push(place);
                 }
             }
             Err(error) => {
@@ -128,6 +154,7 @@ pub async fn run(
             }
         }
     }
+    observed(&connection, options, environment, &pins, say).await?;
     match failures.exit() {
         Exit::Done => printed?,
         exit => return Ok(exit),
@@ -136,6 +163,40 @@ pub async fn run(
         true => Exit::Changes,
         false => Exit::Done,
     })
+}
+
+/// Waits until controllers have observed pins that changed, beside an embedded store.
+async fn observed(
+    connection: &Connection,
+    options: &Options,
+    environment: &Environment,
+    pins: &[Place],
+    say: &mut dyn FnMut(String),
+) -> Result<(), Error> {
+    if pins.is_empty() {
+        return Ok(());
+    }
+    let mut changed = Vec::with_capacity(pins.len());
+    for place in pins {
+        let found = place.objects.get_metadata_opt(&place.name).await?;
+        let namespace = place.namespace.as_deref().unwrap_or_default();
+        let generation = found.and_then(|found| found.metadata.generation);
+        changed.push((
+            Key::new(namespace, &place.name),
+            generation.unwrap_or_default(),
+        ));
+    }
+    let beside = Beside {
+        connection,
+        options,
+        environment,
+        git: &GitFlags::default().git(environment)?,
+    };
+    // It was done, whoever sees it.
+    if let Err(error) = beside.observed(&changed).await {
+        say(error.to_string());
+    }
+    Ok(())
 }
 
 /// Refuses a verb that changes something where only reads pass, before anything is read.
@@ -206,35 +267,27 @@ pub async fn place(
     Ok(Place::new(connection, kind, namespace, &manifest.name))
 }
 
-async fn apply(
-    arguments: &Arguments,
+/// Applies an object, and says what that did to it.
+pub async fn put(
     place: &Place,
-    manifest: &Manifest,
+    object: &Value,
+    parameters: &PatchParams,
 ) -> Result<Change, kube::Error> {
-    let parameters = PatchParams {
-        dry_run: arguments.dry_run,
-        force: arguments.force_conflicts,
-        field_manager: Some(arguments.field_manager.clone()),
-        field_validation: Some(ValidationDirective::Strict),
-    };
-    let patch = Patch::Apply(&manifest.value);
-    if arguments.dry_run {
+    let (name, patch) = (&place.name, Patch::Apply(object));
+    if parameters.dry_run {
         // A dry run gives an object that it changed its old resourceVersion.
-        let before = place.objects.get_opt(&manifest.name).await?;
-        let after = place
-            .objects
-            .patch(&manifest.name, &parameters, &patch)
-            .await?;
+        let before = place.objects.get_opt(name).await?;
+        let after = place.objects.patch(name, parameters, &patch).await?;
         return Ok(match before {
             None => Change::Created,
             Some(before) if comparable(&before) == comparable(&after) => Change::Unchanged,
             Some(_) => Change::Configured,
         });
     }
-    let before = place.objects.get_metadata_opt(&manifest.name).await?;
+    let before = place.objects.get_metadata_opt(name).await?;
     let after = place
         .objects
-        .patch_metadata(&manifest.name, &parameters, &patch)
+        .patch_metadata(name, parameters, &patch)
         .await?;
     Ok(match before {
         None => Change::Created,
@@ -257,7 +310,8 @@ fn comparable(object: &DynamicObject) -> Value {
     value
 }
 
-fn explained(place: &Place, error: kube::Error) -> Error {
+/// Says what went wrong with an object, and what to do where others manage it.
+pub fn explained(place: &Place, error: kube::Error) -> Error {
     let is_managed = match &error {
         kube::Error::Api(status) => status.details.iter().any(|details| {
             let mut causes = details.causes.iter();
@@ -275,8 +329,8 @@ fn explained(place: &Place, error: kube::Error) -> Error {
 }
 
 /// Waits until the server serves a new kind.
-async fn established(connection: &Connection, name: &str) -> Result<(), Error> {
-    let api: Api<CustomResourceDefinition> = Api::all(connection.client.clone());
+pub async fn established(client: &Client, name: &str) -> Result<(), Error> {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let ready = await_condition(api, name, conditions::is_crd_established());
     match tokio::time::timeout(ESTABLISHED, ready).await {
         Ok(Ok(_)) => Ok(()),

@@ -8,7 +8,6 @@ use jiff::Timestamp;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::ApiResource;
 use kube::{Client, ResourceExt};
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::Outcome;
@@ -20,9 +19,7 @@ use crate::api::interval::Interval;
 use crate::api::pin::ReleasePin;
 use crate::api::{labels, names};
 use crate::engine::audit::{self, Finding, Row, Span, Verdict};
-
-/// How many objects one request asks for.
-const PAGE: u32 = 500;
+use crate::engine::pages::{self, PAGE};
 
 /// What `audit` can be told.
 #[derive(Debug, Subcommand)]
@@ -157,31 +154,6 @@ fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Error> {
     })
 }
 
-/// Reads all objects of a list, page by page.
-async fn pages<K>(api: &Api<K>, params: ListParams, size: u32) -> Result<Vec<K>, Error>
-where
-    K: Clone + DeserializeOwned + std::fmt::Debug,
-{
-    let mut items = Vec::new();
-    let mut page = params.clone().limit(size);
-    loop {
-        let list = match api.list(&page).await {
-            // The pages took longer than the server keeps them; in one piece it has to be.
-            Err(kube::Error::Api(status))
-                if status.code == 410 && page.continue_token.is_some() =>
-            {
-                return Ok(api.list(&params).await?.items);
-            }
-            answer => answer?,
-        };
-        items.extend(list.items);
-        match list.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => page = page.continue_token(&token),
-            None => return Ok(items),
-        }
-    }
-}
-
 fn entries_api(client: &Client, namespace: &str) -> Api<DynamicObject> {
     let resource = ApiResource::erase::<AuditEntry>(&());
     Api::namespaced_with(client.clone(), namespace, &resource)
@@ -210,7 +182,7 @@ async fn stored(
     environment: Option<&str>,
 ) -> Result<(Vec<AuditEntry>, Vec<Finding>), Error> {
     let api = entries_api(&connection.client, &connection.namespace);
-    let objects = pages(&api, selected(component, environment), PAGE).await?;
+    let objects = pages::all(&api, selected(component, environment), PAGE).await?;
     let values = objects
         .iter()
         .filter_map(|object| serde_json::to_value(object).ok());
@@ -372,7 +344,7 @@ async fn verdict(connection: &Connection, component: Option<&str>) -> Result<Ver
         None => ListParams::default(),
     };
     // The pins first: an entry follows its move, so the other order would miss more of them.
-    let pins = pages(&pins, params, PAGE).await?;
+    let pins = pages::all(&pins, params, PAGE).await?;
     let (entries, problems) = stored(connection, component, None).await?;
     let mut verdict = audit::verify(&pins, &entries);
     verdict.problems.extend(problems);

@@ -1,18 +1,21 @@
 //! `bowline delete`: removes objects, and only those that were looked at.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::Write;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use kube::ResourceExt;
-use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
+use kube::api::{Api, DeleteParams, Preconditions, PropagationPolicy};
+use kube::core::ApiResource;
 use kube::runtime::wait::{await_condition, conditions};
 
 use super::apply::{self, Place};
+use super::confirm;
 use super::connect::{self, Connection, Environment, Options};
 use super::error::{Error, Exit, Failures};
 use super::kinds::{self, Kinds};
 use super::manifests;
+use crate::api::{self, ReleasePin, RenderedRelease};
 use crate::text;
 
 /// What `delete` can be told.
@@ -67,6 +70,8 @@ struct Condemned {
     place: Place,
     uid: Option<String>,
     origin: Option<String>,
+    /// The production environment that a pin is taken out of.
+    production: Option<String>,
 }
 
 impl Condemned {
@@ -101,8 +106,8 @@ pub async fn run(
         }
     }
     let ask = !arguments.yes && !arguments.dry_run && !condemned.is_empty();
-    if ask && !confirmed(&condemned, &connection) {
-        return Err(Error::new(Exit::Failed, "nothing was deleted"));
+    if ask {
+        confirm_all(&condemned, &connection)?;
     }
     let (mut gone, mut printed) = (Vec::new(), Ok(()));
     for object in condemned {
@@ -193,10 +198,12 @@ async fn look(
         place,
         uid: None,
         origin,
+        production: None,
     };
     match found {
         Ok(Some(metadata)) => {
             object.uid = metadata.uid();
+            object.production = production(connection, &object.place).await?;
             Ok(Some(object))
         }
         Ok(None) if arguments.ignore_not_found => Ok(None),
@@ -256,26 +263,55 @@ async fn wait(gone: Vec<Condemned>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Asks a person, if there is one.
-fn confirmed(condemned: &[Condemned], connection: &Connection) -> bool {
-    let (stdin, mut stderr) = (std::io::stdin(), std::io::stderr());
-    if !stdin.is_terminal() || !stderr.is_terminal() {
-        return true;
-    }
-    for Condemned { place, .. } in condemned {
-        let line = match &place.namespace {
-            Some(namespace) => format!("{} in {namespace}", place.label()),
-            None => place.label(),
+/// Returns the production environment that deleting an object takes something out of.
+async fn production(connection: &Connection, place: &Place) -> Result<Option<String>, Error> {
+    let is = |resource: &ApiResource| {
+        (&place.kind.resource.group, &place.kind.resource.plural)
+            == (&resource.group, &resource.plural)
+    };
+    let field = if is(&ApiResource::erase::<ReleasePin>(&())) {
+        "/spec/environment"
+    } else if is(&ApiResource::erase::<RenderedRelease>(&())) {
+        "/spec/environmentName"
+    } else if is(&ApiResource::erase::<api::Environment>(&())) {
+        "/metadata/name"
+    } else {
+        return Ok(None);
+    };
+    let Some(namespace) = &place.namespace else {
+        return Ok(None);
+    };
+    let found = place.objects.get_opt(&place.name).await?;
+    let found = found.and_then(|found| serde_json::to_value(found).ok());
+    let name = found
+        .as_ref()
+        .and_then(|found| found.pointer(field)?.as_str());
+    let Some(name) = name else {
+        return Ok(None);
+    };
+    let environments: Api<api::Environment> = Api::namespaced(connection.client.clone(), namespace);
+    let environment = environments.get_opt(name).await?;
+    let production = environment.is_some_and(|environment| environment.spec.is_production);
+    Ok(production.then(|| name.to_owned()))
+}
+
+/// Asks a person, if there is one; what is taken out of production is not without.
+fn confirm_all(condemned: &[Condemned], connection: &Connection) -> Result<(), Error> {
+    let production = condemned
+        .iter()
+        .find_map(|object| object.production.as_deref());
+    if !confirm::can_ask() {
+        return match production {
+            None => Ok(()),
+            Some(name) => Err(confirm::nobody_to_ask(name)),
         };
-        let _ = writeln!(stderr, "{}", text::line(&line));
     }
-    let question = format!(
-        "Delete {} on {}? [y/N] ",
-        condemned.len(),
-        connection.target
-    );
-    let _ = write!(stderr, "{}", text::line(&question)).and_then(|()| stderr.flush());
-    let mut answer = String::new();
-    let read = stdin.lock().read_line(&mut answer);
-    read.is_ok() && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str())
+    let mut shown = String::new();
+    for Condemned { place, .. } in condemned {
+        let namespace = place.namespace.iter();
+        let namespace = namespace.map(|namespace| format!(" in {namespace}"));
+        shown += &format!("{}{}\n", place.label(), namespace.collect::<String>());
+    }
+    shown += &format!("Deletes {} on {}. ", condemned.len(), connection.target);
+    confirm::ask(&shown, production.unwrap_or("y"))
 }

@@ -105,14 +105,20 @@ impl From<connect::Error> for Error {
 
 impl From<kube::Error> for Error {
     fn from(error: kube::Error) -> Error {
-        let exit = connect::failure(&error).into();
+        Error::from(&error)
+    }
+}
+
+impl From<&kube::Error> for Error {
+    fn from(error: &kube::Error) -> Error {
+        let exit = connect::failure(error).into();
         let hint = match exit {
             Exit::Unreachable => Some("does kubectl cluster-info reach it?".to_owned()),
             _ => None,
         };
         Error {
             hint,
-            ..Error::new(exit, connect::explain(&error))
+            ..Error::new(exit, connect::explain(error))
         }
     }
 }

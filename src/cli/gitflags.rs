@@ -10,7 +10,7 @@ use super::error::{Error, Exit};
 use crate::resolve::git::{Allowed, Git, Settings};
 
 /// How git references are read.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub struct GitFlags {
     /// Let git references name repositories on this machine, as files or on a loopback address
     #[arg(long)]

@@ -28,7 +28,8 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    fn new(origin: String, value: Value) -> Result<Manifest, Error> {
+    /// Reads what every object has to say of itself.
+    pub fn new(origin: String, value: Value) -> Result<Manifest, Error> {
         let text = |pointer: &str| {
             let text = value.pointer(pointer).and_then(Value::as_str);
             text.filter(|text| !text.is_empty()).map(str::to_owned)

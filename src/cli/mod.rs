@@ -7,21 +7,33 @@
 mod actions;
 mod apply;
 mod audit;
+mod beside;
+pub mod bundle;
 mod completions;
+mod confirm;
+mod controller;
 mod delete;
 pub mod demo;
+mod diff;
 pub mod error;
+mod gc;
 mod get;
 mod gitflags;
 mod history;
+mod install;
 mod kinds;
 mod man;
 mod manifests;
+mod mark;
 pub mod output;
 mod release;
 mod render;
+mod revisions;
 pub mod serve;
+mod session;
+mod socket;
 mod status;
+mod uninstall;
 mod version;
 
 use std::io::Write;
@@ -30,8 +42,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
 
 use crate::connect::{self, Environment, Options, StoreFile, plugin};
+use controller::LogFormat;
 use error::{Error, Exit};
 
 /// Release promotion on Kubernetes.
@@ -98,10 +112,20 @@ enum Verb {
     Demo,
     #[command(flatten)]
     Act(actions::Verb),
+    /// Call a release bad, or good again
+    #[command(subcommand)]
+    Mark(mark::Verb),
+    /// Remove releases and snapshots that nobody needs any more
+    Gc(gc::Arguments),
     /// Show what runs where: components against environments
     Status(status::Arguments),
     /// Show what ran in an environment, and who put it there
     History(history::Arguments),
+    /// Compare environments, revisions, releases, or what is rendered with what is there
+    Diff(diff::Arguments),
+    /// List the revisions of a subject, and compare them
+    #[command(subcommand, visible_alias = "revision")]
+    Revisions(revisions::Verb),
     /// Print the manifests of a component in an environment, and touch nothing
     Render(render::Arguments),
     /// Make releases, look into them, list them
@@ -118,6 +142,12 @@ enum Verb {
     Delete(delete::Arguments),
     /// Print the CustomResourceDefinitions of bowline's kinds
     Crds,
+    /// Put bowline's kinds, rules and controller on a cluster
+    Install(install::Arguments),
+    /// Take away what install put on a cluster, and say what stays
+    Uninstall(uninstall::Arguments),
+    /// Run the controllers, which make a target agree with its pins
+    Controller(controller::Arguments),
     /// Put the embedded store on a socket, for kubectl and other clients
     Serve(serve::Arguments),
     /// Print the version of the program and, with --server, of the target
@@ -158,7 +188,10 @@ pub fn main() -> ExitCode {
     {
         return plugin::run(command, arguments, Duration::from_secs(*seconds));
     }
-    log_to_stderr();
+    match &verb {
+        Verb::Controller(arguments) => log_to_stderr(Some("info"), arguments.log_format),
+        _ => log_to_stderr(None, LogFormat::Text),
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -203,7 +236,8 @@ impl Outcome {
 
 async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result<Exit, Error> {
     let mut out = std::io::stdout();
-    let now = jiff::Timestamp::now();
+    let clock = jiff::Timestamp::now;
+    let now = clock();
     let mut say = |line: String| {
         let _ = writeln!(std::io::stderr(), "{}", crate::text::clean(&line));
     };
@@ -219,7 +253,15 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
         Verb::History(arguments) => {
             Outcome::done(history::run(&arguments, options, environment, now).await?)
         }
-        Verb::Act(verb) => actions::run(&verb, options, environment, now, &mut say).await?,
+        Verb::Diff(arguments) => {
+            diff::run(&arguments, options, environment, clock, &mut say).await?
+        }
+        Verb::Revisions(verb) => {
+            revisions::run(&verb, options, environment, clock, &mut say).await?
+        }
+        Verb::Act(verb) => actions::run(&verb, options, environment, &mut say).await?,
+        Verb::Mark(verb) => mark::run(&verb, options, environment, &mut say).await?,
+        Verb::Gc(arguments) => gc::run(&arguments, options, environment, &mut say).await?,
         Verb::Release(verb) => release::run(&verb, options, environment, now, &mut say).await?,
         Verb::Audit(verb) => audit::run(&verb, options, environment, now, &mut say).await?,
         Verb::Get(arguments) => {
@@ -236,6 +278,18 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
         Verb::Completions(arguments) => Outcome::done(completions::run(&arguments, Cli::command())),
         Verb::Man(arguments) => Outcome::done(man::run(&arguments, Cli::command())?),
         Verb::Crds => Outcome::done(crate::api::crds_yaml()),
+        Verb::Install(arguments) => {
+            let exit = install::run(&arguments, options, environment, &mut out, &mut say).await?;
+            Outcome::ending(String::new(), exit)
+        }
+        Verb::Uninstall(arguments) => {
+            let exit = uninstall::run(&arguments, options, environment, &mut out, &mut say).await?;
+            Outcome::ending(String::new(), exit)
+        }
+        Verb::Controller(arguments) => {
+            controller::run(&arguments, options, environment, &mut out).await?;
+            Outcome::done(String::new())
+        }
         Verb::Serve(arguments) => {
             serve::run(&arguments, options, environment, &mut out).await?;
             Outcome::done(String::new())
@@ -277,6 +331,9 @@ fn environment() -> Environment {
         home: directories::BaseDirs::new().map(|base| base.home_dir().to_owned()),
         data_dir: directories::ProjectDirs::from("", "", "bowline")
             .map(|project| project.data_dir().to_owned()),
+        config_dir: directories::ProjectDirs::from("", "", "bowline")
+            .map(|project| project.config_dir().to_owned()),
+        working_dir: std::env::current_dir().ok(),
         cache_dir: directories::ProjectDirs::from("", "", "bowline")
             .map(|project| project.cache_dir().to_owned()),
         variables: std::env::vars_os().collect(),
@@ -287,14 +344,19 @@ fn environment() -> Environment {
     }
 }
 
-/// Turns `BOWLINE_LOG=debug` into a log on stderr; without it nothing is logged.
-fn log_to_stderr() {
-    if let Ok(filter) = tracing_subscriber::EnvFilter::try_from_env("BOWLINE_LOG") {
-        let _ = tracing_subscriber::fmt()
-            .with_env_filter(filter)
-            .with_writer(std::io::stderr)
-            .try_init();
-    }
+/// Turns `BOWLINE_LOG=debug` into a log on stderr; without it only what is there by default is logged.
+fn log_to_stderr(default: Option<&str>, format: LogFormat) {
+    let filter = EnvFilter::try_from_env("BOWLINE_LOG").ok();
+    let Some(filter) = filter.or_else(|| default.map(EnvFilter::new)) else {
+        return;
+    };
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    let _ = match format {
+        LogFormat::Text => log.try_init(),
+        LogFormat::Json => log.json().flatten_event(true).try_init(),
+    };
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

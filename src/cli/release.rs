@@ -8,12 +8,12 @@ use kube::api::{Api, ListParams, PartialObjectMeta, PostParams};
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
-use super::Outcome;
 use super::connect::{self, Connection, Environment, Options};
 use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
 use super::output::{self, Format};
 use super::render::resolved;
+use super::{Outcome, gc, session};
 use crate::api::release::{GitRef, Release};
 use crate::api::{Definitions, labels};
 use crate::engine::actions::release::{self as action, GitSources, Source};
@@ -30,13 +30,15 @@ pub enum Verb {
     Show(Show),
     /// List releases
     List(List),
+    /// Remove releases and snapshots that nobody needs any more, as `bowline gc` does
+    Gc(gc::Arguments),
 }
 
 /// What `release create` can be told.
 #[derive(Args, Debug)]
 pub struct Create {
-    /// The component
-    component: String,
+    /// The component; that of the configuration where it is left out
+    component: Option<String>,
     /// The version; the release is named by its content where it is left out
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
@@ -104,6 +106,7 @@ pub async fn run(
                 .await
                 .map(Outcome::done)
         }
+        Verb::Gc(arguments) => gc::run(arguments, options, environment, say).await,
     }
 }
 
@@ -146,34 +149,35 @@ async fn create(
     }
 }
 
-/// Makes the release of a component's definitions as they are now, and returns its name.
+/// Returns the release of a component's definitions as they are now, and whether it is there already.
 pub(super) async fn of_current(
     connection: &Connection,
     component: &str,
-    dry_run: bool,
     say: &mut dyn FnMut(String),
-) -> Result<String, Error> {
+) -> Result<(Release, bool), Error> {
     let catalog = Catalog::fetch(&connection.client, &connection.namespace, component).await?;
     let definitions = catalog.definitions(component)?;
     catalog.warnings().for_each(&mut *say);
     let made = action::release(&definitions, None, &Source::Embedded);
-    let name = made.name_any();
     let api: Api<Release> = Api::namespaced(connection.client.clone(), &connection.namespace);
-    if api.get_metadata_opt(&name).await?.is_some() {
-        return Ok(name);
-    }
-    if dry_run {
-        let message = format!("release {name} would be made first");
-        return Err(Error::new(Exit::Changes, message)
-            .with_hint("bowline release create makes it; then the plan can be shown"));
-    }
-    match api.create(&PostParams::default(), &made).await {
-        Ok(_) => say(format!("release {name} made")),
-        // Somebody made the same since we looked: its name is that of its content.
+    let found = api.get_metadata_opt(&made.name_any()).await?;
+    Ok((made, found.is_some()))
+}
+
+/// Makes a release that is named by its content.
+pub(super) async fn make(
+    connection: &Connection,
+    release: &Release,
+    say: &mut dyn FnMut(String),
+) -> Result<(), Error> {
+    let api: Api<Release> = Api::namespaced(connection.client.clone(), &connection.namespace);
+    match api.create(&PostParams::default(), release).await {
+        Ok(_) => say(format!("release {} made", release.name_any())),
+        // Somebody made the same since we looked.
         Err(kube::Error::Api(status)) if status.code == 409 => {}
         Err(error) => return Err(error.into()),
     }
-    Ok(name)
+    Ok(())
 }
 
 /// A release that is there already is fine if it has the same content, however that is stored.
@@ -213,7 +217,7 @@ async fn definitions(
     options: &Options,
     say: &mut dyn FnMut(String),
 ) -> Result<(Definitions, Source), Error> {
-    let component = &arguments.component;
+    let component = &session::component(connection, arguments.component.as_deref())?;
     let files = match (&arguments.file, arguments.git) {
         (Some(path), _) => Some(path.as_path()),
         (None, true) => Some(Path::new(".")),

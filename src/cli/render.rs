@@ -14,6 +14,7 @@ use super::gitflags::GitFlags;
 use super::output;
 use crate::api::{Definitions, Release, ReleasePin, names};
 use crate::engine::catalog::{Catalog, CatalogError};
+use crate::engine::ownership;
 use crate::render::{self, Inputs, Library, Rendered};
 use crate::resolve::git::Git;
 use crate::resolve::{self, Resolved};
@@ -182,7 +183,7 @@ async fn from_target(
         None => {
             let pins: Api<ReleasePin> = Api::namespaced(client.clone(), namespace);
             let pin = pins.get_opt(&names::pin(component, environment)).await?;
-            pin.map(|pin| pin.spec.effective_release(now).to_owned())
+            pin.map(|pin| ownership::effective_release(&pin, now).to_owned())
         }
     };
     let (mut catalog, definitions) = match pinned {

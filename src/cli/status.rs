@@ -1,14 +1,17 @@
 //! `bowline status`: components against environments, and what runs in each.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::actions::live;
 use super::connect::{self, Environment, Options};
 use super::error::{Error, Exit};
 use super::output::{self, Format};
-use crate::engine::world::{Key, Pin, World};
+use super::session::live;
+use crate::engine::rules::Refusal;
+use crate::engine::world::{Key, Pin, Source, World};
 
 /// What `status` can be told.
 #[derive(Args, Debug)]
@@ -28,7 +31,7 @@ pub async fn run(
     now: Timestamp,
 ) -> Result<String, Error> {
     let connection = connect::connect(options, environment).await?;
-    let feed = live(&connection, options).await?;
+    let feed = live(&connection, options, &Source::OF_MOVES).await?;
     let world = feed.world();
     let mut matrix = Matrix::of(&world, &connection.namespace, now)?;
     if let Some(component) = &arguments.component {
@@ -70,6 +73,8 @@ struct Cell {
     /// How many releases it is behind the environment before.
     behind: Option<usize>,
     held: bool,
+    /// Whether a hold is there that has ended.
+    expired: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,8 +86,10 @@ enum Health {
 }
 
 impl Health {
-    fn of(pin: &Pin) -> Self {
+    fn of(pin: &Pin, now: Timestamp) -> Self {
         match &pin.ready {
+            // What is said is of another release than the one that is shown.
+            _ if !pin.is_observed(now) => Self::Unknown,
             Some(ready) if &*ready.status == "True" => Self::Ready,
             Some(ready) if &*ready.reason == "Progressing" => Self::Progressing,
             Some(ready) if &*ready.status == "False" => Self::Degraded,
@@ -114,18 +121,26 @@ impl Matrix {
     pub fn of(world: &World, namespace: &str, now: Timestamp) -> Result<Self, Error> {
         let order = world.pipeline(namespace).map(|pipeline| pipeline.order());
         let order = order.transpose();
-        let order = order.map_err(|cycle| Error::new(Exit::Failed, cycle.to_string()))?;
+        let order = order.map_err(|cycle| {
+            let refusal = Refusal::Cycle(cycle);
+            let error = Error::new(Exit::Failed, refusal.to_string());
+            error.with_hint(refusal.hint().unwrap_or_default())
+        })?;
         let mut environments: Vec<String> =
             order.into_iter().flatten().map(str::to_owned).collect();
-        for name in world.environment_names(namespace) {
+        let components = || {
+            let all = world.components();
+            all.filter(|key| &*key.namespace == namespace)
+        };
+        // A pin may be in an environment that nobody has made, or that somebody has deleted.
+        let pins = components().flat_map(|component| world.pins_of(component));
+        let pinned: BTreeSet<String> = pins.map(|pin| pin.environment.to_string()).collect();
+        for name in world.environment_names(namespace).into_iter().chain(pinned) {
             if !environments.contains(&name) {
                 environments.push(name);
             }
         }
-        let components = world
-            .components()
-            .filter(|key| &*key.namespace == namespace);
-        let mut rows: Vec<Row> = components
+        let mut rows: Vec<Row> = components()
             .map(|component| Row {
                 component: component.name.to_string(),
                 cells: cells(world, component, &environments, now),
@@ -162,7 +177,7 @@ impl Matrix {
                 let cell = cell.as_ref()?;
                 Some(json!({
                     "environment": environment, "release": cell.release, "version": cell.version,
-                    "health": cell.health.word(), "behind": cell.behind, "held": cell.held,
+                    "health": cell.health.word(), "behind": cell.behind, "held": cell.held, "holdExpired": cell.expired,
                 }))
             });
             json!({"component": row.component, "environments": cells.collect::<Vec<_>>()})
@@ -192,9 +207,10 @@ fn cells(
         Some(Cell {
             release: release.to_owned(),
             version: version.to_owned(),
-            health: Health::of(pin),
+            health: Health::of(pin, now),
             behind: ahead.and_then(|ahead| world.behind(pin, ahead, now)),
             held: pin.active_holds(now).next().is_some(),
+            expired: pin.active_holds(now).count() < pin.holds.len(),
         })
     };
     environments.iter().map(cell).collect()
@@ -208,6 +224,9 @@ impl Cell {
         }
         if self.held {
             text += " ⚓";
+        }
+        if self.expired {
+            text += " (hold expired)";
         }
         text
     }

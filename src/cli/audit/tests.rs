@@ -95,14 +95,13 @@ impl Fixture {
             }
         }
         let mark = OnRelease {
-            component: "checkout",
             release: ReleaseIdentity::named("checkout-1"),
             action: Action::MarkBad,
             operation: None,
             actor: Some("bo"),
             reason: Some("it leaks"),
         };
-        let entry = audit::of_release(&mark, None, &recorder);
+        let entry = audit::of_release("checkout", &mark, None, &recorder);
         self.entries().create(&create, &entry).await.unwrap();
     }
 
@@ -266,7 +265,7 @@ async fn a_timeline_is_written_as_markdown_and_json() {
 async fn pages_hold_everything_once() {
     let fixture = Fixture::new().await;
     for size in [1, 2, 3, 4, 5] {
-        let entries = pages(&fixture.entries(), ListParams::default(), size)
+        let entries = pages::all(&fixture.entries(), ListParams::default(), size)
             .await
             .unwrap();
         let mut names: Vec<String> = entries.iter().map(|entry| entry.name_any()).collect();

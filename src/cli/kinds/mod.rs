@@ -172,6 +172,17 @@ impl<'a> Kinds<'a> {
         Err(Error::new(Exit::Failed, message).with_hint(hint))
     }
 
+    /// Returns every kind whose objects are in namespaces, each in one version.
+    pub async fn in_namespaces(&self) -> Result<Vec<Kind>, Error> {
+        let (known, silent) = self.discover("").await?;
+        if !silent.is_empty() {
+            let message = format!("{} did not answer", silent.join(", "));
+            return Err(Error::new(Exit::Unreachable, message));
+        }
+        let kinds = known.into_iter().map(|known| known.kind);
+        Ok(kinds.filter(|kind| kind.namespaced).collect())
+    }
+
     /// Asks for what the server has: every group in its preferred version, or, where the name has a
     /// group, all versions of that. Returns too which did not answer.
     async fn discover(&self, wanted: &str) -> Result<(Vec<Known>, Vec<String>), Error> {

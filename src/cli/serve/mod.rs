@@ -8,12 +8,10 @@ pub mod gate;
 #[cfg(test)]
 mod tests;
 
-use std::convert::Infallible;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
@@ -22,28 +20,18 @@ use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body as _;
 use http_body_util::{BodyExt, BodyStream, Full, LengthLimitError, Limited, StreamBody};
 use hyper::body::Incoming;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use super::connect::{self, Environment, Options};
 use super::error::{Error, Exit};
+use super::socket::{self, PATIENCE};
 use crate::embedded::{Body, Embedded};
 use gate::{Gate, Refusal, Unsafe};
 
 /// The most that a request's body may have, as in a Kubernetes API server.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
-/// The most that a request's head may have.
-const HEAD_LIMIT: u16 = u16::MAX;
-/// How many connections are served at a time; more wait.
-const CONNECTIONS: usize = 1024;
-/// How long a client may take to send its request.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How long requests under way may go on after a stop.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// What `serve` can be told.
 #[derive(Args, Debug)]
@@ -85,16 +73,10 @@ pub async fn run(
     // Before the store is opened and the port taken: this needs neither.
     Gate::new(arguments.listen, token.as_deref())?;
     let (api, file) = connect::embedded(options, environment).await?;
-    let listener = TcpListener::bind(arguments.listen).await.map_err(|error| {
-        Error::new(
-            Exit::Failed,
-            format!("cannot listen on {}: {error}", arguments.listen),
-        )
-        .with_hint("--listen 127.0.0.1:0 takes a free port")
-    })?;
+    let listener = socket::bind(arguments.listen).await?;
     let address = listener.local_addr()?;
     let gate = Gate::new(address, token.as_deref())?;
-    let stop = stop_signal()?;
+    let stop = socket::stop_signal()?;
 
     writeln!(out, "listening on http://{address}")?;
     out.flush()?;
@@ -134,24 +116,6 @@ impl From<Unsafe> for Error {
     }
 }
 
-#[cfg(unix)]
-fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    })
-}
-
-#[cfg(not(unix))]
-fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
-    Ok(tokio::signal::ctrl_c().map(|_| ()))
-}
-
 /// Serves connections until `stop`, then lets what is under way end.
 pub async fn serve(
     listener: TcpListener,
@@ -159,73 +123,17 @@ pub async fn serve(
     gate: Gate,
     stop: impl Future<Output = ()>,
 ) {
-    let gate = Arc::new(gate);
-    let seats = Arc::new(Semaphore::new(CONNECTIONS));
-    let connections = GracefulShutdown::new();
     let (stopping, stopped) = watch::channel(false);
-    let mut stop = std::pin::pin!(stop);
-    loop {
-        let accepted = async {
-            let seat = seats.clone().acquire_owned().await;
-            (listener.accept().await, seat)
-        };
-        let (stream, seat) = tokio::select! {
-            () = &mut stop => break,
-            (accepted, seat) = accepted => match accepted {
-                Ok((stream, _)) => (stream, seat),
-                Err(error) => {
-                    // Out of file descriptors, mostly: those who leave give them back.
-                    tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    continue;
-                }
-            },
-        };
-        let service = Answering {
-            api: api.clone(),
-            gate: gate.clone(),
-            stopped: stopped.clone(),
-        };
-        let watcher = connections.watcher();
-        tokio::spawn(async move {
-            let _seat = seat;
-            attend(stream, service, watcher).await;
-        });
-    }
-    drop(listener);
-    let _ = stopping.send(true);
-    let _ = tokio::time::timeout(GRACE, connections.shutdown()).await;
-}
-
-async fn attend(
-    stream: TcpStream,
-    service: Answering,
-    watcher: hyper_util::server::graceful::Watcher,
-) {
-    let _ = stream.set_nodelay(true);
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
-        .max_headers(100)
-        .max_buf_size(HEAD_LIMIT.into());
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(250)
-        .max_header_list_size(HEAD_LIMIT.into())
-        .keep_alive_interval(PATIENCE);
-    let answer = hyper::service::service_fn(move |request| {
-        let service = service.clone();
-        async move { Ok::<_, Infallible>(service.answer(request).await) }
+    let service = Answering {
+        api,
+        gate: Arc::new(gate),
+        stopped,
+    };
+    let stop = stop.map(|()| {
+        let _ = stopping.send(true);
     });
-    let connection = builder
-        .serve_connection(TokioIo::new(stream), answer)
-        .into_owned();
-    if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(error, "a connection ended badly");
-    }
+    let answer = move |request| service.clone().answer(request);
+    socket::serve(listener, stop, answer).await;
 }
 
 type Answer = Response<Body>;

@@ -1,12 +1,15 @@
 use futures::TryStreamExt;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams, PostParams, WatchParams};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::cli::socket::{GRACE, HEAD_LIMIT};
 
 struct Served {
     address: SocketAddr,

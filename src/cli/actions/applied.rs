@@ -1,0 +1,144 @@
+//! Applies a plan and says what became of each change; an interrupt ends a set between two of them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kube::Client;
+
+use crate::cli::connect;
+use crate::cli::error::Exit;
+use crate::engine::apply::{Applied, ApplyError, apply_all};
+use crate::engine::claim::ClaimError;
+use crate::engine::plan::Plan;
+use crate::engine::whoami::Clock;
+
+/// What became of a plan.
+pub(super) struct Became {
+    /// What became of each change.
+    pub(super) results: Vec<Result>,
+    /// How the program ends.
+    pub(super) exit: Exit,
+    /// Whether somebody wanted it to end.
+    pub(super) interrupted: bool,
+}
+
+/// What became of one change.
+pub(super) enum Result {
+    /// The pin has this generation now.
+    Done(i64),
+    /// The pin was as wanted already.
+    Unchanged,
+    /// It was not begun.
+    NotBegun,
+    /// It failed.
+    Failed,
+    /// Whether it was done is not known.
+    Unknown,
+}
+
+impl Result {
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self, Self::Done(_) | Self::Unchanged)
+    }
+
+    pub(super) fn revision(&self) -> Option<i64> {
+        match self {
+            Self::Done(revision) => Some(*revision),
+            _ => None,
+        }
+    }
+
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Self::Done(_) => "done",
+            Self::Unchanged => "unchanged",
+            Self::NotBegun => "not begun",
+            Self::Failed => "failed",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Applies a plan, and says what went wrong and what should be known besides.
+pub(super) async fn apply(
+    client: &Client,
+    plan: &Plan,
+    clock: Clock<'_>,
+    say: &mut dyn FnMut(String),
+) -> Became {
+    let abort = AtomicBool::new(false);
+    let mut applying = std::pin::pin!(apply_all(client, plan, clock, &abort));
+    let answers = tokio::select! {
+        answers = &mut applying => answers,
+        // Where interrupts cannot be heard, they end the program as they always did.
+        Ok(()) = tokio::signal::ctrl_c() => {
+            abort.store(true, Ordering::SeqCst);
+            say("interrupted: what is under way is brought to its end".to_owned());
+            applying.await
+        }
+    };
+    let mut results = Vec::with_capacity(answers.len());
+    let mut first = None;
+    for (item, answer) in plan.items.iter().zip(&answers) {
+        results.push(match answer {
+            Ok(applied) => done(&item.pin.name, applied, say),
+            Err(error) => {
+                say(format!("{}: {error}", item.pin.name));
+                if error.is_open() {
+                    say(format!(
+                        "hint: bowline history {} --environment {} shows what was done",
+                        item.component, item.environment
+                    ));
+                }
+                first = first.or(exit(error));
+                match error {
+                    ApplyError::NotBegun { .. } => Result::NotBegun,
+                    error if error.is_open() => Result::Unknown,
+                    _ => Result::Failed,
+                }
+            }
+        });
+    }
+    let unbegun = results.iter().any(|result| !result.is_done());
+    let exit = match (first, unbegun) {
+        (Some(exit), _) => exit,
+        (None, true) => Exit::Failed,
+        (None, false) => Exit::Done,
+    };
+    Became {
+        results,
+        exit,
+        interrupted: abort.load(Ordering::SeqCst),
+    }
+}
+
+fn done(pin: &str, applied: &Applied, say: &mut dyn FnMut(String)) -> Result {
+    match applied {
+        Applied::Unchanged => Result::Unchanged,
+        Applied::Done(revision) => Result::Done(*revision),
+        Applied::Unrecorded(revision, why) => {
+            say(format!(
+                "the audit entry of {pin} follows with its next change: {why}"
+            ));
+            Result::Done(*revision)
+        }
+        Applied::Superseded { revision, by } => {
+            say(format!("{pin} was changed, and then {by}"));
+            Result::Done(*revision)
+        }
+    }
+}
+
+/// Returns how the program ends; what was not begun ends it only where nothing else went wrong.
+fn exit(error: &ApplyError) -> Option<Exit> {
+    Some(match error {
+        ApplyError::NotBegun { .. } => return None,
+        ApplyError::Stale { .. }
+        | ApplyError::Overtaken { .. }
+        | ApplyError::Claim(ClaimError::Gone(_) | ClaimError::Deleting(_)) => Exit::Conflict,
+        ApplyError::NoReason { .. } | ApplyError::Claim(ClaimError::Bad(_)) => Exit::Refused,
+        ApplyError::Claim(ClaimError::Target(error)) | ApplyError::Target(error) => {
+            connect::failure(error).into()
+        }
+        ApplyError::Unknown { .. } => Exit::Unreachable,
+    })
+}

@@ -1,0 +1,104 @@
+//! How a plan and what became of it are printed.
+
+use serde_json::{Value, json};
+
+use super::applied::{Became, Result};
+use crate::cli::output::{self, Format};
+use crate::engine::diff::Diff;
+use crate::engine::plan::{Item, Plan};
+use crate::text;
+
+/// What a change does to its environment.
+#[derive(Default)]
+pub(super) struct Shown {
+    /// The difference; None where nothing changes there.
+    pub(super) diff: Option<Diff>,
+}
+
+/// Prints what would be done.
+pub(super) fn planned(plan: &Plan, shown: &[Shown], format: Format) -> String {
+    let items = || plan.items.iter().zip(shown);
+    match format {
+        Format::Json => output::json(&value(
+            plan,
+            items().map(|(item, shown)| fields(item, shown)),
+        )),
+        Format::Yaml => output::yaml(&value(
+            plan,
+            items().map(|(item, shown)| fields(item, shown)),
+        )),
+        Format::Name => plan.items.iter().map(name).collect(),
+        Format::Table | Format::Wide => items()
+            .map(|(item, shown)| {
+                let diff = shown.diff.as_ref().map(Diff::text).unwrap_or_default();
+                format!("{}\n{diff}", line(item))
+            })
+            .collect(),
+    }
+}
+
+/// Prints what was done.
+pub(super) fn done(plan: &Plan, shown: &[Shown], became: &Became, format: Format) -> String {
+    let items = || plan.items.iter().zip(shown).zip(&became.results);
+    let values = || {
+        let items = items().map(|((item, shown), result)| {
+            let mut fields = fields(item, shown);
+            fields["result"] = json!(result.word());
+            fields["revision"] = json!(result.revision());
+            fields
+        });
+        value(plan, items)
+    };
+    let was_done = || items().filter(|(_, result)| result.is_done());
+    match format {
+        Format::Json => output::json(&values()),
+        Format::Yaml => output::yaml(&values()),
+        Format::Name => was_done().map(|((item, _), _)| name(item)).collect(),
+        Format::Table | Format::Wide => was_done()
+            .map(|((item, _), result)| match result {
+                Result::Done(revision) => format!("{} (revision {revision})\n", line(item)),
+                _ => format!("{} is there already\n", line(item)),
+            })
+            .collect(),
+    }
+}
+
+fn value(plan: &Plan, items: impl Iterator<Item = Value>) -> Value {
+    json!({
+        "action": plan.action, "operation": plan.operation, "at": plan.at, "reason": plan.reason,
+        "items": items.collect::<Vec<_>>(),
+    })
+}
+
+fn fields(item: &Item, shown: &Shown) -> Value {
+    json!({
+        "component": item.component, "environment": item.environment, "pin": &*item.pin.name,
+        "from": item.from, "to": item.to, "releaseRef": item.release_ref, "holds": item.holds,
+        "restoredFrom": item.restored_from, "unchanged": item.unchanged, "warnings": item.warnings,
+        "changes": shown.diff.as_ref().map(Diff::json),
+    })
+}
+
+fn name(item: &Item) -> String {
+    format!("releasepin.openchoreo.dev/{}\n", item.pin.name)
+}
+
+/// Says what changes: the pin, and the release that counts before and after.
+pub(super) fn line(item: &Item) -> String {
+    let from = item
+        .from
+        .as_ref()
+        .map_or("nothing", |from| from.name.as_str());
+    let to = &item.to.name;
+    let what = match from == to {
+        true => to.clone(),
+        false => format!("{from} -> {to}"),
+    };
+    let holds = match item.holds.len() {
+        0 => String::new(),
+        1 => ", 1 hold".to_owned(),
+        count => format!(", {count} holds"),
+    };
+    let line = format!("{} in {}: {what}{holds}", item.component, item.environment);
+    text::line(&line).into_owned()
+}

@@ -1,0 +1,158 @@
+//! What bowline puts on a cluster: the files of deploy/, as the program carries them.
+
+use serde_json::{Value, json};
+
+use super::apply;
+use super::connect::Connection;
+use super::error::{Error, Exit};
+use super::kinds::Kinds;
+use super::manifests::Manifest;
+use crate::api::{self, labels};
+use crate::yaml;
+
+/// The field manager of what is installed.
+pub const MANAGER: &str = "bowline-install";
+
+/// The files, in the order in which one needs the other; definitions of kinds come after the first.
+const FILES: [(&str, &str); 5] = [
+    (
+        "namespace.yaml",
+        include_str!("../../deploy/namespace.yaml"),
+    ),
+    ("rbac.yaml", include_str!("../../deploy/rbac.yaml")),
+    ("account.yaml", include_str!("../../deploy/account.yaml")),
+    ("policies.yaml", include_str!("../../deploy/policies.yaml")),
+    (
+        "controller.yaml",
+        include_str!("../../deploy/controller.yaml"),
+    ),
+];
+
+/// The alerts, which a ConfigMap carries.
+const RULES: &str = include_str!("../../deploy/rules.yaml");
+
+/// Returns the objects that bowline puts on a cluster, in the order in which one needs the other.
+pub fn objects(image: Option<&str>) -> Result<Vec<Value>, Error> {
+    let broken = |why: String| Error::new(Exit::Failed, format!("the bundle: {why}"));
+    let mut objects = Vec::new();
+    for (file, text) in FILES {
+        let documents = yaml::documents(file, text).map_err(|error| broken(error.to_string()))?;
+        objects.extend(documents.into_iter().map(|document| document.value));
+        if file == "namespace.yaml" {
+            for crd in api::crds() {
+                let crd = serde_json::to_value(crd).map_err(|error| broken(error.to_string()))?;
+                objects.push(crd);
+            }
+        }
+    }
+    objects.retain(|object| !object.is_null());
+    objects.push(json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": "bowline-rules",
+            "namespace": labels::SYSTEM_NAMESPACE,
+            "labels": {labels::PART_OF: labels::PART_OF_BOWLINE},
+        },
+        "data": {"rules.yaml": RULES},
+    }));
+    if let Some(image) = image {
+        for object in objects
+            .iter_mut()
+            .filter(|object| object["kind"] == "Deployment")
+        {
+            object["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
+        }
+    }
+    Ok(objects)
+}
+
+/// An object of the bundle, where it belongs and what is there.
+pub struct Piece {
+    /// Where it belongs.
+    pub place: apply::Place,
+    /// The object.
+    pub value: Value,
+    /// What is there under its name.
+    pub found: Option<Found>,
+}
+
+/// An object that is there.
+pub struct Found {
+    /// What tells it from others of its name.
+    pub uid: Option<String>,
+    /// Whether bowline put it there.
+    pub ours: bool,
+    /// Who wrote it, by the field managers that it has.
+    pub writers: Vec<String>,
+}
+
+impl Piece {
+    /// Tells whether the object is a namespace.
+    pub fn is_namespace(&self) -> bool {
+        self.place.kind.resource.kind == "Namespace"
+    }
+
+    /// Tells whether the object defines a kind.
+    pub fn is_crd(&self) -> bool {
+        self.place.kind.resource.kind == "CustomResourceDefinition"
+    }
+
+    /// Tells whether somebody else's object has its name.
+    pub fn is_foreign(&self) -> bool {
+        self.found.as_ref().is_some_and(|found| !found.ours)
+    }
+}
+
+/// Looks at what a cluster has of the bundle. What its server does not know at all is said, and left out.
+pub async fn look(
+    connection: &Connection,
+    image: Option<&str>,
+    say: &mut dyn FnMut(String),
+) -> Result<Vec<Piece>, Error> {
+    let mut kinds = Kinds::new(&connection.client);
+    let mut pieces = Vec::new();
+    for value in objects(image)? {
+        let manifest = Manifest::new("the bundle".to_owned(), value)?;
+        let kind = match kinds.of(&manifest.api_version, &manifest.kind).await {
+            Ok(kind) => kind,
+            // Older servers have no mutating policies.
+            Err(error) if error.exit == Exit::Failed && manifest.kind.starts_with("Mutating") => {
+                say(format!(
+                    "warning: the server has no {} of {}: a change of a pin that bowline did not make has no author in the audit trail",
+                    manifest.kind, manifest.api_version
+                ));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let namespace = manifest.namespace.as_deref().unwrap_or_default();
+        let place = apply::Place::new(connection, kind, namespace, &manifest.name);
+        let found = place.objects.get_metadata_opt(&place.name).await?;
+        let found = found.map(|object| {
+            let metadata = object.metadata;
+            let labels = metadata.labels.unwrap_or_default();
+            let mut writers: Vec<String> = metadata
+                .managed_fields
+                .into_iter()
+                .flatten()
+                .filter_map(|field| field.manager)
+                .collect();
+            writers.sort();
+            writers.dedup();
+            Found {
+                uid: metadata.uid,
+                ours: labels
+                    .get(labels::PART_OF)
+                    .is_some_and(|part| part == labels::PART_OF_BOWLINE),
+                writers,
+            }
+        });
+        pieces.push(Piece {
+            place,
+            value: manifest.value,
+            found,
+        });
+    }
+    Ok(pieces)
+}

@@ -1,0 +1,104 @@
+//! What a controller tells of itself: whether it is well, whether it is ready, what it counted.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+
+use crate::controllers::Context;
+use crate::controllers::metrics::{self, Metrics};
+
+/// What the endpoints tell of.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) metrics: Arc<Metrics>,
+    standing: RwLock<Standing>,
+}
+
+/// Where a process stands.
+#[derive(Clone, Default)]
+pub(super) enum Standing {
+    /// It does not know yet.
+    #[default]
+    Starting,
+    /// Another acts.
+    Waiting(Option<String>),
+    /// It acts, and follows the target.
+    Acting(Arc<Context>),
+    /// The target does not let it know who acts.
+    Unreachable(String),
+}
+
+impl Standing {
+    /// Says whether a process is of use, and in which way.
+    fn is_ready(&self) -> Result<String, String> {
+        match self {
+            Self::Starting => Err("starting".to_owned()),
+            Self::Waiting(None) => Ok("waiting: another acts".to_owned()),
+            Self::Waiting(Some(who)) => Ok(format!("waiting: {who} acts")),
+            Self::Acting(context) if context.feed().world().is_live() => Ok("acting".to_owned()),
+            Self::Acting(_) => Err("not everything is listed".to_owned()),
+            Self::Unreachable(why) => Err(format!("the lease cannot be had: {why}")),
+        }
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Unreachable(one), Self::Unreachable(other)) => one == other,
+            (one, other) => std::mem::discriminant(one) == std::mem::discriminant(other),
+        }
+    }
+}
+
+impl State {
+    /// Says where the process stands now; returns whether that is news.
+    pub(super) fn stands(&self, standing: Standing) -> bool {
+        let mut held = self
+            .standing
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let news = !held.is_like(&standing);
+        *held = standing;
+        news
+    }
+}
+
+/// Answers a request.
+pub(super) fn answer<B>(request: &Request<B>, state: &State) -> Response<Full<Bytes>> {
+    const TEXT: &str = "text/plain; charset=utf-8";
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return text(
+            StatusCode::METHOD_NOT_ALLOWED,
+            TEXT,
+            "only GET\n".to_owned(),
+        );
+    }
+    match request.uri().path() {
+        // Whoever can answer is well: what is wrong with the target, a restart does not heal.
+        "/healthz" => text(StatusCode::OK, TEXT, "ok\n".to_owned()),
+        "/readyz" => {
+            let standing = state
+                .standing
+                .read()
+                .unwrap_or_else(PoisonError::into_inner);
+            match standing.is_ready() {
+                Ok(how) => text(StatusCode::OK, TEXT, format!("ok: {how}\n")),
+                Err(why) => text(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{why}\n")),
+            }
+        }
+        "/metrics" => text(StatusCode::OK, metrics::CONTENT_TYPE, state.metrics.text()),
+        _ => {
+            let known = "/healthz, /readyz and /metrics are here\n".to_owned();
+            text(StatusCode::NOT_FOUND, TEXT, known)
+        }
+    }
+}
+
+fn text(code: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(body));
+    *response.status_mut() = code;
+    let kind = HeaderValue::from_static(kind);
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}

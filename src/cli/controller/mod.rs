@@ -1,0 +1,347 @@
+//! `bowline controller`: the reconcile loops as a process of their own.
+//!
+//! In a cluster the one that holds the Lease acts, the others wait; beside an embedded store the one that
+//! holds the lock. Whether it is well, whether it acts and what it counted is told over HTTP.
+
+mod endpoint;
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use jiff::{SignedDuration, Timestamp};
+use kube::Client;
+use tokio::sync::{oneshot, watch};
+
+use super::apply::writable;
+use super::connect::{self, Connection, DataPlanes, Environment, Options, Target, explain};
+use super::error::{Error, Exit};
+use super::gitflags::GitFlags;
+use super::{beside, socket};
+use crate::controllers::all::{self, Stop};
+use crate::controllers::fence::Fence;
+use crate::controllers::lease::Election;
+use crate::controllers::lock::Lock;
+use crate::controllers::{Clock, Context};
+use crate::engine::whoami;
+use endpoint::{Standing, State};
+
+/// What `controller` can be told.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// The address of /healthz, /readyz and /metrics; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+    /// How long the lease lasts that says who acts; another takes over after this long at most
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = whole_seconds)]
+    lease_duration: u16,
+    /// How long reconciles under way may go on after a stop
+    #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = super::duration)]
+    grace: Duration,
+    /// The form of the log on stderr; BOWLINE_LOG chooses what is in it (info)
+    #[arg(long, value_name = "FORM", value_enum, default_value_t)]
+    pub(super) log_format: LogFormat,
+    #[command(flatten)]
+    git: GitFlags,
+}
+
+/// The forms of a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// A line that people read
+    #[default]
+    Text,
+    /// An object of JSON on each line
+    Json,
+}
+
+fn whole_seconds(text: &str) -> Result<u16, String> {
+    let duration = super::duration(text)?;
+    match u16::try_from(duration.as_secs()) {
+        Ok(seconds @ 1..) if duration.subsec_nanos() == 0 => Ok(seconds),
+        _ => Err("a lease lasts whole seconds, at least one".to_owned()),
+    }
+}
+
+/// Runs the controllers until SIGINT or SIGTERM.
+pub async fn run(
+    arguments: &Arguments,
+    options: &Options,
+    environment: &Environment,
+    out: &mut impl Write,
+) -> Result<(), Error> {
+    let mut connection = connect::connect(options, environment).await?;
+    writable(&connection, "controller")?;
+    if let Target::Embedded { .. } = &connection.target {
+        connection = beside::connection(options, environment).await?;
+    }
+    let git = arguments.git.git(environment)?;
+    let listener = socket::bind(arguments.listen).await?;
+    let stop = all::stop(socket::stop_signal()?);
+    writeln!(out, "listening on http://{}", listener.local_addr()?)?;
+    out.flush()?;
+    let state = Arc::new(State::default());
+    state.metrics.reads_git(&git);
+    let process = Process {
+        clock: TargetTime::default(),
+        // Without -n it looks after every namespace, not after that of the context.
+        namespace: options.namespace.clone(),
+        grace: arguments.grace,
+        connection: &connection,
+        options,
+        environment,
+        planes: DataPlanes::of(&connection, options, environment),
+        state: state.clone(),
+        stop: stop.clone(),
+        git,
+    };
+    let (ended, end) = oneshot::channel::<()>();
+    // It answers for as long as the process does something.
+    let telling = tokio::spawn(socket::serve(
+        listener,
+        async {
+            let _ = end.await;
+        },
+        move |request| {
+            let answer = endpoint::answer(&request, &state);
+            async move { answer }
+        },
+    ));
+    let result = match &connection.target {
+        Target::Embedded { file } => process.beside(file).await,
+        _ => {
+            let name = identity(environment);
+            process.elected(name, arguments.lease_duration).await
+        }
+    };
+    drop(ended);
+    let _ = telling.await;
+    result
+}
+
+/// A name that no other process has: that of the machine or pod, and something new.
+fn identity(environment: &Environment) -> String {
+    let host = environment.variables.get(OsStr::new("HOSTNAME"));
+    let host = host.and_then(|name| name.to_str()).unwrap_or("bowline");
+    format!("{host}_{}", uuid::Uuid::new_v4())
+}
+
+/// The target's time: ours, put right by what the target last said.
+#[derive(Clone, Default)]
+struct TargetTime {
+    ahead: Arc<AtomicI64>,
+}
+
+impl TargetTime {
+    /// Asks the target; where it does not answer, what is known stays.
+    async fn ask(&self, client: &Client) {
+        if let Ok(said) = whoami::ask(client, &Timestamp::now).await {
+            self.ahead.store(said.ahead.as_secs(), Ordering::Relaxed);
+        }
+    }
+
+    fn clock(&self) -> Clock {
+        let ahead = self.ahead.clone();
+        Arc::new(move || {
+            let now = Timestamp::now();
+            let ahead = SignedDuration::from_secs(ahead.load(Ordering::Relaxed));
+            now.checked_add(ahead).unwrap_or(now)
+        })
+    }
+}
+
+/// What one process needs to act.
+struct Process<'a> {
+    connection: &'a Connection,
+    options: &'a Options,
+    environment: &'a Environment,
+    planes: DataPlanes,
+    namespace: Option<String>,
+    git: crate::resolve::git::Git,
+    clock: TargetTime,
+    grace: Duration,
+    state: Arc<State>,
+    stop: Stop,
+}
+
+impl Process<'_> {
+    /// Acts whenever this process holds the lease.
+    ///
+    /// The lease has a thread and a connection of its own: no work of the controllers, however much, keeps
+    /// it from being renewed.
+    async fn elected(&self, identity: String, seconds: u16) -> Result<(), Error> {
+        let fence = Fence::default();
+        let (told, mut terms) = watch::channel(None);
+        let (acted, over) = oneshot::channel::<()>();
+        let candidate = Candidate {
+            options: self.options.clone(),
+            environment: self.environment.clone(),
+            identity,
+            seconds,
+            clock: self.clock.clock(),
+            fence: fence.clone(),
+            state: self.state.clone(),
+        };
+        let running = std::thread::Builder::new()
+            .name("lease".to_owned())
+            .spawn(move || candidate.run(&told, over))?;
+        let client = &self.connection.client;
+        loop {
+            // The thread is gone where it could not begin.
+            let term = tokio::select! {
+                term = terms.wait_for(Option::is_some) => term.ok().and_then(|term| *term),
+                () = self.stop.clone() => None,
+            };
+            let Some(term) = term else {
+                break;
+            };
+            let behind = fence.clone();
+            let planes = self.planes.clone();
+            let planes = planes.behind(move |client| behind.around(client));
+            let lost = tokio::select! {
+                lost = terms.wait_for(|now| *now != Some(term)) => lost.is_ok(),
+                () = self.act(fence.around(client), planes) => false,
+            };
+            if !lost {
+                break;
+            }
+        }
+        drop(acted);
+        let ended = tokio::task::spawn_blocking(move || running.join()).await;
+        match ended {
+            Ok(Ok(ended)) => ended,
+            _ => Err(Error::new(Exit::Failed, "the election ended by a fault")),
+        }
+    }
+
+    /// Acts as soon as this process holds the lock beside a store.
+    async fn beside(&self, store: &Path) -> Result<(), Error> {
+        let waiting = || {
+            tracing::info!("another process runs the controllers of this store; waiting for it");
+            self.state.stands(Standing::Waiting(None));
+        };
+        let lock = tokio::select! {
+            lock = Lock::win(store, waiting) => lock.map_err(|error| {
+                let message = format!("the lock beside {}: {error}", store.display());
+                Error::new(Exit::Failed, message)
+            })?,
+            () = self.stop.clone() => return Ok(()),
+        };
+        let client = self.connection.client.clone();
+        self.act(client, self.planes.clone()).await;
+        drop(lock);
+        Ok(())
+    }
+
+    /// Runs the controllers until the process is to stop, and what is under way then for a while more.
+    async fn act(&self, client: Client, planes: DataPlanes) {
+        self.clock.ask(&client).await;
+        let context = Arc::new(Context::new(
+            client,
+            self.namespace.clone(),
+            self.clock.clock(),
+            self.git.clone(),
+            self.state.metrics.clone(),
+        ));
+        let _term = Term::begin(&self.state, &context);
+        let patience = async {
+            self.stop.clone().await;
+            tracing::info!("stopping: what is under way is brought to its end");
+            tokio::time::sleep(self.grace).await;
+        };
+        tokio::select! {
+            () = all::run(all::all(planes), &context, self.stop.clone()) => {}
+            () = patience => tracing::warn!("what was under way did not end in time"),
+        }
+    }
+}
+
+/// What the thread of the lease is given.
+struct Candidate {
+    options: Options,
+    environment: Environment,
+    identity: String,
+    seconds: u16,
+    clock: Clock,
+    fence: Fence,
+    state: Arc<State>,
+}
+
+impl Candidate {
+    /// Takes part in the election until whoever acts has ended.
+    fn run(
+        self,
+        terms: &watch::Sender<Option<u64>>,
+        over: oneshot::Receiver<()>,
+    ) -> Result<(), Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let ended = runtime.block_on(async {
+            let connection = connect::connect(&self.options, &self.environment).await?;
+            tracing::info!(target = %connection.target, identity = self.identity, "waiting for the lease");
+            let election = Election::new(
+                &connection.client,
+                self.identity.clone(),
+                self.seconds,
+                self.clock.clone(),
+                self.fence.clone(),
+            );
+            let end = all::stop(async {
+                let _ = over.await;
+            });
+            election.take_part(terms, |seen| self.seen(seen), end).await;
+            Ok(())
+        });
+        runtime.shutdown_background();
+        ended
+    }
+
+    /// Says who has the lease, or why that is not known.
+    fn seen(&self, seen: Result<Option<&str>, &kube::Error>) {
+        let error = match seen {
+            Ok(holder) => {
+                let holder = holder.map(str::to_owned);
+                self.state.stands(Standing::Waiting(holder));
+                return;
+            }
+            Err(error) => error,
+        };
+        let why = explain(error);
+        let missing = matches!(error, kube::Error::Api(status) if status.code == 404);
+        let hint = if missing {
+            "; bowline install makes what is missing"
+        } else {
+            ""
+        };
+        if self.state.stands(Standing::Unreachable(why.clone())) {
+            tracing::warn!("the lease cannot be had: {why}{hint}");
+        }
+    }
+}
+
+/// The time in which this process acts; however it ends, it is said.
+struct Term<'a>(&'a State);
+
+impl<'a> Term<'a> {
+    fn begin(state: &'a State, context: &Arc<Context>) -> Self {
+        tracing::info!("this process acts now");
+        state.metrics.leads(true);
+        state.metrics.follow(context);
+        state.stands(Standing::Acting(context.clone()));
+        Self(state)
+    }
+}
+
+impl Drop for Term<'_> {
+    fn drop(&mut self) {
+        self.0.metrics.leads(false);
+        self.0.stands(Standing::Starting);
+        tracing::info!("this process does not act any more");
+    }
+}

@@ -1,0 +1,227 @@
+//! `bowline gc`: removes releases and snapshots that nobody needs any more.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::Outcome;
+use super::confirm;
+use super::connect::{self, Environment, Options};
+use super::error::{Error, Exit, Failures};
+use super::output::{self, Format};
+use super::session::{Server, live, refused};
+use crate::api::interval::Interval;
+use crate::engine::actions::gc::{self, Candidate, Collection, Gc};
+use crate::engine::collect::{CollectError, Collected, Collector};
+use crate::engine::world::Source;
+use crate::text;
+
+/// Long enough for somebody who looked at a release to have written their pin.
+const REMEMBERS: Duration = Duration::from_secs(1);
+
+/// What `gc` can be told.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// The components; all of them where none is named
+    components: Vec<String>,
+    /// How many of the newest releases of a component stay; else as the pipeline says, else the number of
+    /// environments and two
+    #[arg(long, value_name = "N")]
+    keep: Option<usize>,
+    /// How old a release must be before it can go; else as the pipeline says, else 30d
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    min_age: Option<Duration>,
+    /// Why it is done
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Print what would go and what stays, remove nothing, and exit with 3 if something would go
+    #[arg(long, conflicts_with = "confirm")]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(short = 'y', long, visible_alias = "yes")]
+    confirm: bool,
+    /// The form of the plan
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+}
+
+fn age(text: &str) -> Result<Duration, String> {
+    Interval::from(text)
+        .duration()
+        .map_err(|error| error.to_string())
+}
+
+/// Plans, shows and collects.
+pub async fn run(
+    arguments: &Arguments,
+    options: &Options,
+    environment: &Environment,
+    say: &mut dyn FnMut(String),
+) -> Result<Outcome, Error> {
+    let connection = connect::connect(options, environment).await?;
+    let server = Server::ask(&connection, say).await?;
+    let plan = {
+        let feed = live(&connection, options, &Source::ALL).await?;
+        let command = Gc {
+            components: arguments.components.clone(),
+            keep: arguments.keep,
+            min_age: arguments.min_age,
+        };
+        let asked = server.asked(&connection, arguments.reason.clone());
+        gc::plan(&feed.world(), &command, &asked).map_err(|refusal| refused(vec![refusal]))?
+    };
+    let shown = shown(&plan, arguments.output);
+    let going = plan.going().count();
+    let mislabelled = plan.releases.iter().any(|found| found.mislabelled);
+    if arguments.dry_run || (going == 0 && !mislabelled) {
+        summary(&plan).into_iter().for_each(&mut *say);
+        return Ok(match going {
+            0 => Outcome::done(shown),
+            _ => Outcome::changes(shown),
+        });
+    }
+    if !arguments.confirm && going > 0 {
+        if !confirm::can_ask() {
+            let message = format!("{going} objects would go, and nobody can be asked");
+            return Err(Error::new(Exit::Refused, message)
+                .with_hint("--dry-run shows them; add --confirm to remove them"));
+        }
+        let question = format!("{shown}{}", summary(&plan).join("\n") + "\n");
+        confirm::ask(&question, &going.to_string())?;
+    }
+    let clock = server.clock();
+    let collector = Collector {
+        client: &connection.client,
+        plan: &plan,
+        by: &server.user,
+        clock: &clock,
+        remembers: REMEMBERS,
+    };
+    carry_out(&collector, arguments.output, say).await
+}
+
+async fn carry_out(
+    collector: &Collector<'_>,
+    format: Format,
+    say: &mut dyn FnMut(String),
+) -> Result<Outcome, Error> {
+    let stopped = std::sync::Arc::new(AtomicBool::new(false));
+    let flag = stopped.clone();
+    let interrupt = tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            flag.store(true, Ordering::Relaxed);
+        }
+    });
+    let mut became: Vec<(String, Option<u64>, Collected)> = Vec::new();
+    let stop = || stopped.load(Ordering::Relaxed);
+    let mut tell = |candidate: &Candidate, collected| {
+        became.push((name(candidate), candidate.size, collected));
+    };
+    let ended = collector.collect(&stop, &mut tell).await;
+    interrupt.abort();
+    let (mut removed, mut freed, mut failures) = (Vec::new(), 0, Failures::default());
+    for (name, size, collected) in became {
+        match collected {
+            Collected::Gone => {
+                freed += size.unwrap_or_default();
+                removed.push(name);
+            }
+            Collected::Kept(why) => {
+                let why: Vec<String> = why.iter().map(ToString::to_string).collect();
+                say(format!("{name} stays: {}", why.join("; ")));
+            }
+            Collected::PutBack(environments) => say(format!(
+                "{name} was put back: a pin in {} names it since it was looked at",
+                environments.join(", ")
+            )),
+            Collected::Failed(error) => failures.add(error.into(), say),
+        }
+    }
+    match ended {
+        Ok(()) => {}
+        Err(CollectError::Refused(refusal)) => failures.add(refused(vec![refusal]), say),
+        Err(CollectError::Target(error)) => failures.add(error.into(), say),
+    }
+    if stop() {
+        let error = Error::new(
+            Exit::Failed,
+            "interrupted: what is not listed was not touched",
+        );
+        failures.add(error, say);
+    }
+    say(format!("{} freed", text::bytes(freed)));
+    let value = json!({"removed": removed, "freed": freed});
+    let out = match format {
+        Format::Json => output::json(&value),
+        Format::Yaml => output::yaml(&value),
+        Format::Name => removed.iter().map(|name| format!("{name}\n")).collect(),
+        Format::Table | Format::Wide => removed
+            .iter()
+            .map(|name| format!("{name} removed\n"))
+            .collect(),
+    };
+    Ok(Outcome::ending(out, failures.exit()))
+}
+
+fn name(candidate: &Candidate) -> String {
+    let kind = match candidate.environment {
+        None => "release",
+        Some(_) => "componentenvsnapshot",
+    };
+    format!("{kind}.openchoreo.dev/{}", candidate.key.name)
+}
+
+fn shown(plan: &Collection, format: Format) -> String {
+    let all = || plan.releases.iter().chain(&plan.snapshots);
+    match format {
+        Format::Json => output::json(&value(plan)),
+        Format::Yaml => output::yaml(&value(plan)),
+        Format::Name => plan.going().map(|found| name(found) + "\n").collect(),
+        Format::Table | Format::Wide => {
+            let header = ["NAME", "COMPONENT", "SIZE", "AGE", "GOES", "WHY"];
+            let mut rows = vec![header.map(str::to_owned).to_vec()];
+            rows.extend(all().map(row));
+            output::table(&rows)
+        }
+    }
+}
+
+fn row(candidate: &Candidate) -> Vec<String> {
+    let seconds = i64::try_from(candidate.age.as_secs()).unwrap_or(i64::MAX);
+    let goes = if candidate.goes() { "yes" } else { "no" };
+    vec![
+        name(candidate).replace(".openchoreo.dev", ""),
+        candidate.component.as_deref().unwrap_or("?").to_owned(),
+        candidate.size.map_or("?".to_owned(), text::bytes),
+        text::age(seconds),
+        goes.to_owned(),
+        candidate.why(),
+    ]
+}
+
+fn value(plan: &Collection) -> Value {
+    let all = plan.releases.iter().chain(&plan.snapshots);
+    let objects = all.map(|candidate| {
+        json!({
+            "name": name(candidate), "component": candidate.component.as_deref(),
+            "environment": candidate.environment.as_deref(), "size": candidate.size,
+            "ageSeconds": candidate.age.as_secs(), "goes": candidate.goes(), "why": candidate.why(),
+        })
+    });
+    json!({"frees": plan.frees(), "keep": plan.keep, "objects": objects.collect::<Vec<_>>()})
+}
+
+/// Says how much goes and how much stays.
+fn summary(plan: &Collection) -> Vec<String> {
+    let all = plan.releases.len() + plan.snapshots.len();
+    let going = plan.going().count();
+    let sized = plan.releases.iter().chain(&plan.snapshots);
+    let total: u64 = sized.filter_map(|candidate| candidate.size).sum();
+    vec![format!(
+        "{going} of {all} objects can go, {} of {}",
+        text::bytes(plan.frees()),
+        text::bytes(total)
+    )]
+}

@@ -1,0 +1,246 @@
+//! `bowline revisions`: everything that a subject was, and what changed between two of its revisions.
+
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+
+use super::Outcome;
+use super::connect::{self, Connection, Environment, Options};
+use super::diff::{Clock, Show, Target};
+use super::error::{Error, Exit};
+use super::gitflags::GitFlags;
+use super::kinds::check_name;
+use super::output::{self, Format};
+use crate::api::{ReleasePin, names};
+use crate::engine::revisions::{self, NoRevision, Pinned, Revision, Revisions, Row};
+use crate::text;
+
+/// What `revisions` can be told.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// List the revisions of a subject, newest first
+    List(List),
+    /// Show what changed between two revisions of a subject
+    Diff(Diff),
+}
+
+/// What `revisions list` can be told.
+#[derive(Args, Debug)]
+pub struct List {
+    /// COMPONENT/ENVIRONMENT or pin/NAME
+    #[arg(value_parser = subject)]
+    subject: Subject,
+    /// The form of the result
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+}
+
+/// What `revisions diff` can be told.
+#[derive(Args, Debug)]
+pub struct Diff {
+    /// COMPONENT/ENVIRONMENT or pin/NAME
+    #[arg(value_parser = subject)]
+    subject: Subject,
+    /// The older revision; the one before the other where it is left out
+    #[arg(long, value_name = "N")]
+    from: Option<i64>,
+    /// The newer revision; the current one where it is left out
+    #[arg(long, value_name = "N")]
+    to: Option<i64>,
+    #[command(flatten)]
+    show: Show,
+    #[command(flatten)]
+    git: GitFlags,
+}
+
+/// Whose revisions are meant: for now, a pin's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// The name of the pin.
+    pub name: String,
+    /// The component and the environment, where they were named.
+    pub place: Option<(String, String)>,
+}
+
+/// Reads a subject: `COMPONENT/ENVIRONMENT` or `pin/NAME`.
+fn subject(text: &str) -> Result<Subject, String> {
+    let wanted = || "write it as COMPONENT/ENVIRONMENT or as pin/NAME".to_owned();
+    let (kind, name) = text.split_once('/').ok_or_else(wanted)?;
+    for part in [kind, name] {
+        check_name("name", part).map_err(|_| wanted())?;
+    }
+    Ok(match kind {
+        "pin" | "releasepin" => Subject {
+            name: name.to_owned(),
+            place: None,
+        },
+        component => Subject {
+            name: names::pin(component, name),
+            place: Some((component.to_owned(), name.to_owned())),
+        },
+    })
+}
+
+impl Subject {
+    /// Reads a pin and its revisions.
+    pub async fn read(
+        &self,
+        connection: &Connection,
+        now: Timestamp,
+    ) -> Result<(ReleasePin, Revisions<Pinned>), Error> {
+        let (client, namespace) = (&connection.client, &connection.namespace);
+        let found = revisions::read_pin(client, namespace, &self.name, now).await?;
+        // Two places can come to the same name.
+        let found = found.filter(|(pin, _)| {
+            let own = (&pin.spec.component, &pin.spec.environment);
+            let asked = self
+                .place
+                .as_ref()
+                .map(|(component, place)| (component, place));
+            asked.is_none_or(|asked| asked == own)
+        });
+        found.ok_or_else(|| {
+            let message = match &self.place {
+                Some((component, environment)) => {
+                    format!("{component} is not deployed in {environment}")
+                }
+                None => format!("there is no pin {}", self.name),
+            };
+            Error::new(Exit::Failed, message)
+                .with_hint("bowline status shows what is deployed where")
+        })
+    }
+}
+
+impl From<NoRevision> for Error {
+    fn from(error: NoRevision) -> Error {
+        Error::new(Exit::Failed, error.to_string())
+    }
+}
+
+/// Runs a verb and returns what it prints.
+pub async fn run(
+    verb: &Verb,
+    options: &Options,
+    environment: &Environment,
+    clock: Clock,
+    say: &mut dyn FnMut(String),
+) -> Result<Outcome, Error> {
+    let connection = connect::connect(options, environment).await?;
+    match verb {
+        Verb::List(List { subject, output }) => {
+            let now = clock();
+            let (_, found) = subject.read(&connection, now).await?;
+            Ok(Outcome::done(print(&found, *output, now)))
+        }
+        Verb::Diff(arguments) => {
+            let git = arguments.git.git(environment)?;
+            let target = Target::new(&connection, &git, clock);
+            let wanted = (arguments.from, arguments.to);
+            let sides = target.revisions(&arguments.subject, wanted, say).await?;
+            arguments.show.print(&sides, say)
+        }
+    }
+}
+
+/// Prints the revisions of a pin, newest first.
+pub fn print(found: &Revisions<Pinned>, format: Format, now: Timestamp) -> String {
+    let newest_first: Vec<&Row<Pinned>> = found.rows.iter().rev().collect();
+    match format {
+        Format::Json => output::json(&newest_first),
+        Format::Yaml => output::yaml(&newest_first),
+        Format::Name => {
+            let numbers = found.known().rev().map(|revision| revision.number);
+            numbers.map(|number| format!("{number}\n")).collect()
+        }
+        Format::Table | Format::Wide => {
+            let wide = format == Format::Wide;
+            let mut header = vec![
+                "REVISION", "RELEASE", "ACTION", "BY", "AGE", "OUTCOME", "REASON",
+            ];
+            if wide {
+                header.extend(["HOLDS", "RESTORED", "WHY", "OPERATION", "HASH"]);
+            }
+            let mut rows = vec![header.into_iter().map(str::to_owned).collect()];
+            rows.extend(newest_first.into_iter().map(|row| cells(row, now, wide)));
+            output::table(&rows)
+        }
+    }
+}
+
+fn cells(row: &Row<Pinned>, now: Timestamp, wide: bool) -> Vec<String> {
+    match row {
+        Row::Known(revision) => known(revision, now, wide),
+        Row::Missing(missing) => {
+            let numbers = match missing.first == missing.last {
+                true => missing.first.to_string(),
+                false => format!("{}-{}", missing.first, missing.last),
+            };
+            vec![numbers, "?".to_owned(), missing.missing.words().to_owned()]
+        }
+    }
+}
+
+fn known(revision: &Revision<Pinned>, now: Timestamp, wide: bool) -> Vec<String> {
+    let unknown = || "?".to_owned();
+    let (cause, content) = (revision.cause.as_ref(), revision.content.as_ref());
+    let mut cells = vec![
+        revision.number.to_string(),
+        content.map_or_else(unknown, |content| content.release.name.clone()),
+        cause.map_or_else(unknown, |cause| format!("{:?}", cause.action)),
+        cause
+            .and_then(|cause| cause.actor.clone())
+            .unwrap_or_else(unknown),
+        revision.created.map_or_else(unknown, |created| {
+            text::age(now.as_second() - created.as_second())
+        }),
+        revision.state.word().to_owned(),
+        cause
+            .and_then(|cause| cause.reason.clone())
+            .unwrap_or_default(),
+    ];
+    if wide {
+        let holds = content.map_or(0, |content| content.holds.len());
+        let hash = revision.hash.as_ref();
+        cells.extend([
+            holds.to_string(),
+            revision
+                .restored_from
+                .map_or(String::new(), |number| number.to_string()),
+            revision.why.clone().unwrap_or_default(),
+            cause
+                .and_then(|cause| cause.operation.clone())
+                .unwrap_or_default(),
+            hash.map_or_else(unknown, |hash| hash.chars().take(10).collect()),
+        ]);
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subjects_are_read() {
+        let pin = |name: &str, place: Option<(&str, &str)>| Subject {
+            name: name.to_owned(),
+            place: place.map(|(a, b)| (a.to_owned(), b.to_owned())),
+        };
+        for (text, expected) in [
+            (
+                "cart/staging",
+                Some(pin("cart-staging", Some(("cart", "staging")))),
+            ),
+            ("pin/cart-staging", Some(pin("cart-staging", None))),
+            ("releasepin/a", Some(pin("a", None))),
+            ("cart", None),
+            ("cart/", None),
+            ("/staging", None),
+            ("cart/staging/1", None),
+            ("cart/../x", None),
+            ("cart/..", None),
+        ] {
+            assert_eq!(subject(text).ok(), expected, "{text}");
+        }
+    }
+}
