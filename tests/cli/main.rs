@@ -3,6 +3,7 @@
 // Clippy allows it in `#[test]` functions only, not in what they share.
 #![allow(clippy::unwrap_used)]
 
+mod diff;
 mod verbs;
 
 use std::io::{BufRead, BufReader, Read, Write};

@@ -165,29 +165,14 @@ fn the_example_is_applied_read_and_deleted() {
         "{err}"
     );
     prints(home, &["delete", "comp", "cart", "--ignore-not-found"]);
-    let (code, _, _) = run(
-        home,
-        &[
-            "delete",
-            "-R",
-            "-f",
-            &examples,
-            "--ignore-not-found",
-            "--dry-run",
-        ],
-    );
+    let all = ["delete", "-R", "-f", &examples, "--ignore-not-found"];
+    let with = |flags: &[&'static str]| [&all, flags].concat();
+    let (code, _, _) = run(home, &with(&["--dry-run"]));
     assert_eq!(code, 3);
-    let out = prints(
-        home,
-        &[
-            "delete",
-            "-R",
-            "-f",
-            &examples,
-            "--ignore-not-found",
-            "--wait",
-        ],
-    );
+    let (code, out, err) = run(home, &with(&["--wait"]));
+    assert_eq!((code, out.as_str()), (5, ""), "{err}");
+    assert!(err.contains("is production"), "{err}");
+    let out = prints(home, &with(&["--wait", "--yes"]));
     assert_eq!(out.lines().count(), count - 2);
     let (code, out, err) = run(home, &["get", "comp,env,addons", "-A"]);
     assert_eq!(

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 
 const KUBERNETES: &str = "v1.36.3";
 const ETCD: &str = "v3.7.3";
+const KWOK: &str = "v0.8.0";
 const PROGRAMS: [&str; 4] = [
     "etcd",
     "kubectl",
@@ -140,6 +141,18 @@ pub fn goclient() -> Result<PathBuf, String> {
     Ok(cache.join(program))
 }
 
+/// Builds the program that makes pods of a fake node ready, once.
+///
+/// # Errors
+/// One line that says what is missing and how to get it.
+pub fn kwok() -> Result<PathBuf, String> {
+    let (cache, program) = (cache(), format!("kwok-{KWOK}"));
+    if !holds(&cache, &program) {
+        build(&cache, &[&program])?;
+    }
+    Ok(cache.join(program))
+}
+
 fn build_one(go: &Path, cache: &Path, program: &str) -> Result<(), String> {
     let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/assets");
     let (module, version, minutes, package, flags) = if program == "etcd" {
@@ -148,6 +161,14 @@ fn build_one(go: &Path, cache: &Path, program: &str) -> Result<(), String> {
             ETCD,
             "half a minute",
             ".".to_owned(),
+            "-s -w".to_owned(),
+        )
+    } else if program.starts_with("kwok-") {
+        (
+            "kwok",
+            KWOK,
+            "two minutes",
+            "sigs.k8s.io/kwok/cmd/kwok".to_owned(),
             "-s -w".to_owned(),
         )
     } else if program.starts_with("goclient-") {

@@ -1,12 +1,13 @@
 //! A real Kubernetes API for tests and benchmarks: etcd, kube-apiserver and, when asked for,
 //! kube-controller-manager, on free loopback ports with everything in one temporary directory.
 //!
-//! There are no nodes: nothing schedules or runs pods here.
+//! Nothing runs pods here; where a test asks for a node, a fake one makes them ready.
 
 #![allow(dead_code)] // every test program uses another part of it
 
 pub mod binaries;
 mod install;
+mod node;
 mod server;
 
 use std::{
@@ -20,6 +21,7 @@ use std::{
 use base64::Engine;
 use binaries::Binaries;
 use kube::config::AuthInfo;
+use node::FakeNode;
 use ring::signature::KeyPair;
 use server::Server;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -31,6 +33,19 @@ pub use install::{install_bowline, install_one};
 pub const ADMIN: &str = "admin";
 /// Users without any rights of their own, for tests that grant some.
 pub const USERS: [&str; 4] = ["ana", "bob", "cleo", "dan"];
+
+/// The controllers that every test with any needs.
+const CONTROLLERS: [&str; 2] = ["garbage-collector-controller", "namespace-controller"];
+/// The controllers that make pods, and count them.
+const OF_WORKLOADS: [&str; 7] = [
+    "deployment-controller",
+    "replicaset-controller",
+    "statefulset-controller",
+    "daemonset-controller",
+    "job-controller",
+    "cronjob-controller",
+    "disruption-controller",
+];
 
 /// How a cluster is started.
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,6 +62,7 @@ pub struct Cluster {
     pub url: String,
     etcd_port: u16,
     kubectl: PathBuf,
+    node: Option<FakeNode>,
     servers: Vec<Server>,
     directory: tempfile::TempDir,
     binaries: Binaries,
@@ -103,6 +119,7 @@ impl Cluster {
             url: format!("https://127.0.0.1:{api_port}"),
             etcd_port: client_port,
             kubectl: binaries.kubectl.clone(),
+            node: None,
             servers: Vec::new(),
             directory,
             binaries: binaries.clone(),
@@ -176,10 +193,22 @@ impl Cluster {
     /// The garbage collector looks for new kinds every half minute only, so kinds whose
     /// dependents a test deletes are installed before this is called.
     pub fn start_controllers(&mut self) {
+        self.start_manager(&CONTROLLERS);
+    }
+
+    /// Starts the same, the controllers of workloads, and a node whose pods are ready at once.
+    pub async fn start_node(&mut self) {
+        self.start_manager(&[&CONTROLLERS[..], &OF_WORKLOADS].concat());
+        let (client, kubeconfig) = (self.client(), self.kubeconfig());
+        let node = FakeNode::start(client, &kubeconfig, self.directory.path()).await;
+        self.node = Some(node);
+    }
+
+    fn start_manager(&mut self, controllers: &[&str]) {
         let kubeconfig = self.kubeconfig();
         let arguments = [
             format!("--kubeconfig={}", kubeconfig.display()),
-            "--controllers=garbage-collector-controller,namespace-controller".to_owned(),
+            format!("--controllers={}", controllers.join(",")),
             "--leader-elect=false".to_owned(),
             "--secure-port=0".to_owned(),
             "--kube-api-qps=500".to_owned(),
@@ -293,6 +322,23 @@ impl Cluster {
             compacted["header"].is_object(),
             "etcd did not compact: {compacted}"
         );
+    }
+
+    /// Changes what etcd holds under a key, behind the back of the API server.
+    pub async fn rewrite(&self, key: &str, change: impl Fn(&str) -> String) {
+        let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
+        let found = self
+            .etcd("range", &serde_json::json!({"key": encode(key)}))
+            .await;
+        let value = found["kvs"][0]["value"].as_str().unwrap_or_default();
+        let value = base64::engine::general_purpose::STANDARD.decode(value);
+        let value = String::from_utf8(value.expect("etcd answers in base64"));
+        let value = value.expect("custom resources are stored as JSON");
+        assert!(!value.is_empty(), "etcd has no {key}: {found}");
+        let changed = encode(&change(&value));
+        let put = serde_json::json!({"key": encode(key), "value": changed});
+        let put = self.etcd("put", &put).await;
+        assert!(put["header"].is_object(), "etcd did not write: {put}");
     }
 
     // etcd's JSON gateway; one request of HTTP/1.0 needs no client library.

@@ -30,7 +30,7 @@ pub struct Place {
 }
 
 enum Backing {
-    Cluster(Cluster),
+    Cluster(Box<Cluster>),
     Embedded(Embedded, #[allow(dead_code)] tempfile::TempDir),
 }
 
@@ -59,7 +59,7 @@ impl Place {
         cluster.start_controllers();
         Some(Arc::new(Self {
             client,
-            backing: Backing::Cluster(cluster),
+            backing: Backing::Cluster(Box::new(cluster)),
             turn: RwLock::default(),
         }))
     }

@@ -191,17 +191,19 @@ fn pin_story(user: &User<'_>) {
     );
 
     let promote = "promote checkout-service --from development --to staging";
+    user.ends(promote, 5, "is not ready in development");
+    let promote = format!("{promote} --unready");
     user.ends(
-        promote,
+        &promote,
         5,
         "staging wants a reason for every change\nhint: add --reason",
     );
     user.ends(
-        &format!("{promote} --reason test"),
-        5,
-        "is not ready in development",
+        &format!("{promote} --dry-run"),
+        3,
+        "it would be refused without --reason",
     );
-    let promote = format!("{promote} --reason test --unready");
+    let promote = format!("{promote} --reason test");
     user.ends(&format!("{promote} --dry-run"), 3, "");
     user.ends(
         "render checkout-service -e staging --release none",
@@ -237,7 +239,7 @@ fn pin_story(user: &User<'_>) {
     user.ends(
         "deploy checkout-service -e development --release checkout-service-v1",
         5,
-        "development holds checkout-service at checkout-service-v1 (ana, INC-42, until ",
+        ", INC-42, until ",
     );
     user.done("unpin checkout-service -e development");
     user.ends(
@@ -249,7 +251,7 @@ fn pin_story(user: &User<'_>) {
     user.ends(
         "rollback cart -e development",
         5,
-        "the controller has not seen the latest change",
+        "hint: name the release: --to RELEASE",
     );
     user.done("deploy cart -e development --release cart-v7");
     let (out, _) = user.done("rollback cart -e development --to cart-v7 --no-hold");
@@ -264,7 +266,25 @@ fn pin_story(user: &User<'_>) {
         1,
         "there is no component nobody",
     );
-    user.ends("promote --from development --to staging", 2, "<COMPONENTS>");
+    let unnamed = "history -e development -o name";
+    user.ends(unnamed, 2, "no component was named");
+    let config = user.home.join(".config/bowline");
+    fs::create_dir_all(&config).unwrap();
+    let here = format!("[directories.{:?}]\ncomponent = \"cart\"\n", user.home);
+    fs::write(config.join("config.toml"), here).unwrap();
+    user.done(unnamed);
+    fs::write(
+        config.join("config.toml"),
+        "[directories.x]\ncomponents = 1\n",
+    )
+    .unwrap();
+    user.ends(unnamed, 2, "unknown field `components`");
+    fs::remove_dir_all(user.home.join(".config")).unwrap();
+    user.ends(
+        "promote --from development --to staging",
+        2,
+        "no component was named",
+    );
     let (out, _) =
         user.done("promote --all --from development --to staging --reason test --unready");
     assert_eq!(out.lines().count(), 2, "{out}");
@@ -377,6 +397,10 @@ async fn on_the_embedded_target() {
         .unwrap();
     fill(&embedded.client("default")).await;
     drop(embedded);
+    // Nothing moves but what the stories move.
+    let controllers = bowline::engine::presence::lock_file(&store);
+    let controllers = std::fs::File::create(controllers).unwrap();
+    controllers.lock().unwrap();
     let home = home.path().to_owned();
     tokio::task::spawn_blocking(move || {
         let user = User {

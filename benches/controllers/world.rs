@@ -1,0 +1,158 @@
+//! Many pins, each with a release, as people leave them: claimed and on record, and not reconciled yet.
+
+use std::collections::BTreeMap;
+
+use bowline::api::pin::ReleasePin;
+use bowline::api::{labels, names};
+use bowline::engine::actions::release::{Source, release};
+use bowline::engine::catalog::Catalog;
+use bowline::engine::recording::Scribe;
+use futures::{StreamExt, TryStreamExt};
+use jiff::Timestamp;
+use kube::api::{Api, ApiResource, DynamicObject, PostParams};
+use kube::core::GroupVersionKind;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+
+/// What each component is made of.
+const DEFINITIONS: &str = r#"
+apiVersion: openchoreo.dev/v1alpha1
+kind: ComponentTypeDefinition
+metadata: {name: web}
+spec:
+  workloadType: deployment
+  schema: {parameters: {message: "string | default=none", port: "integer | default=80"}}
+  resources:
+    - id: config
+      template:
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: "${metadata.name}"}
+        data: {image: "${workload.image}", message: "${spec.message}"}
+    - id: account
+      template:
+        apiVersion: v1
+        kind: ServiceAccount
+        metadata: {name: "${metadata.name}"}
+---
+apiVersion: openchoreo.dev/v1alpha1
+kind: Component
+metadata: {name: NAME}
+spec: {componentType: deployment/web, parameters: {message: hello}}
+---
+apiVersion: openchoreo.dev/v1alpha1
+kind: Workload
+metadata: {name: NAME}
+spec: {image: "shop/NAME:1"}
+"#;
+
+const AT_ONCE: usize = 16;
+
+pub struct World {
+    pub namespace: String,
+    client: Client,
+    /// What later writes may name of each component: the uids and versions of its release and its pin.
+    pub pins: BTreeMap<String, [(String, String); 2]>,
+}
+
+impl World {
+    pub async fn make(client: &Client, namespace: &str, pins: usize) -> Self {
+        let mut world = Self {
+            namespace: namespace.to_owned(),
+            client: client.clone(),
+            pins: BTreeMap::new(),
+        };
+        world
+            .create("v1", "Namespace", json!({"metadata": {"name": namespace}}))
+            .await;
+        let openchoreo = "openchoreo.dev/v1alpha1";
+        let plane = json!({"metadata": {"name": "here"}, "spec": {"inCluster": {}}});
+        world.create(openchoreo, "DataPlane", plane).await;
+        let environment = json!({"metadata": {"name": "dev"}, "spec": {"dataPlaneRef": {"name": "here"}, "namespace": world.data_plane()}});
+        world.create(openchoreo, "Environment", environment).await;
+        let made = futures::stream::iter(0..pins).map(|number| world.component(number));
+        world.pins = made.buffer_unordered(AT_ONCE).collect().await;
+        world
+    }
+
+    /// The namespace that the resources are for.
+    pub fn data_plane(&self) -> String {
+        format!("{}-dev", self.namespace)
+    }
+
+    async fn component(&self, number: usize) -> (String, [(String, String); 2]) {
+        let name = format!("c{number}");
+        let text = DEFINITIONS.replace("NAME", &name);
+        let catalog = Catalog::from_texts([("world.yaml", text.as_str())]).unwrap();
+        let definitions = catalog.definitions(&name).unwrap();
+        let mut release = release(&definitions, Some("1"), &Source::Embedded);
+        let pinned = (labels::PINNED.to_owned(), labels::PINNED_TRUE.to_owned());
+        release.labels_mut().extend([pinned]);
+        let release_name = release.name_any();
+        let releases = Api::namespaced(self.client.clone(), &self.namespace);
+        let release = releases
+            .create(&PostParams::default(), &release)
+            .await
+            .unwrap();
+        let pin = json!({
+            "apiVersion": "openchoreo.dev/v1alpha1", "kind": "ReleasePin",
+            "metadata": {"name": names::pin(&name, "dev"), "labels": {labels::COMPONENT: name, labels::ENVIRONMENT: "dev"}},
+            "spec": {"component": name, "environment": "dev", "releaseRef": {"name": release_name}},
+        });
+        let pin: ReleasePin = serde_json::from_value(pin).unwrap();
+        let pins: Api<ReleasePin> = Api::namespaced(self.client.clone(), &self.namespace);
+        let pin = pins.create(&PostParams::default(), &pin).await.unwrap();
+        let scribe = Scribe::of(
+            &self.client,
+            &self.namespace,
+            "admin".to_owned(),
+            Timestamp::now(),
+        );
+        scribe.record(&pin).await.unwrap();
+        (name, [known(&release), known(&pin)])
+    }
+
+    async fn create(&self, version: &str, kind: &str, mut object: Value) {
+        object["apiVersion"] = json!(version);
+        object["kind"] = json!(kind);
+        let (group, version) = version.split_once('/').unwrap_or(("", version));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        let objects: Api<DynamicObject> = match kind {
+            "Namespace" => Api::all_with(self.client.clone(), &resource),
+            _ => Api::namespaced_with(self.client.clone(), &self.namespace, &resource),
+        };
+        let object = serde_json::from_value(object).unwrap();
+        objects
+            .create(&PostParams::default(), &object)
+            .await
+            .unwrap();
+    }
+
+    /// Waits until every pin is ready.
+    pub async fn ready(&self) {
+        let pins: Api<ReleasePin> = Api::namespaced(self.client.clone(), &self.namespace);
+        let found = watcher(pins, watcher::Config::default()).default_backoff();
+        let mut found = std::pin::pin!(found.applied_objects());
+        let mut unready: std::collections::BTreeSet<String> = self
+            .pins
+            .keys()
+            .map(|component| names::pin(component, "dev"))
+            .collect();
+        while let Some(pin) = found.try_next().await.unwrap() {
+            let conditions = pin.status.iter().flat_map(|status| &status.conditions);
+            let mut ready = conditions.filter(|it| it.type_ == "Ready" && it.status == "True");
+            if ready.next().is_some() {
+                unready.remove(&pin.name_any());
+            }
+            if unready.is_empty() {
+                return;
+            }
+        }
+    }
+}
+
+/// The uid and the version of an object.
+fn known(object: &impl ResourceExt) -> (String, String) {
+    (object.uid().unwrap(), object.resource_version().unwrap())
+}

@@ -1,0 +1,147 @@
+//! Many operators and one pin: one of them moves it, the others are told who did.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bowline::engine::apply::{Applied, ApplyError, apply};
+use bowline::engine::plan::Plan;
+use bowline::engine::world::{Key, World};
+use futures::FutureExt;
+use futures::future::join_all;
+use jiff::Timestamp;
+use tokio::sync::Barrier;
+
+use crate::place::Target;
+use crate::proxy::{Gate, Proxy};
+use crate::shop::Shop;
+use crate::sized;
+use crate::user::{User, ended};
+
+const OPERATORS: usize = 50;
+
+/// The two releases that are not the current one, in turn.
+fn another(current: &str, number: usize) -> String {
+    let all = ["cart-1", "cart-2", "cart-3"];
+    let others: Vec<_> = all.into_iter().filter(|name| *name != current).collect();
+    others[number % others.len()].to_owned()
+}
+
+/// What each operator would do, all looking at the same world.
+fn plans(shop: &Shop, world: &World, round: usize) -> Vec<Plan> {
+    let pin = world.pin(&Key::new(&shop.target.namespace, "cart-dev"));
+    let current = pin.unwrap().release.to_string();
+    let plan = |number: usize| {
+        let user = format!("operator-{number}");
+        let operation = format!("round-{round}-{user}");
+        shop.deployment(world, &another(&current, number), &operation, &user)
+    };
+    (0..OPERATORS).map(plan).collect()
+}
+
+/// Fifty operators plan the same pin's next move, and all apply at once.
+pub async fn one_of_fifty_wins(target: Arc<Target>) {
+    let shop = Shop::open(&target, &["cart"]).await;
+    let clients: Vec<_> = (0..OPERATORS)
+        .map(|number| target.client_of(&format!("operator-{number}")))
+        .collect();
+    let mut feed = shop.feed().await;
+    let rounds = sized(3, 200);
+    let (mut losers, begun) = (0, Instant::now());
+    for round in 0..rounds {
+        let plans = plans(&shop, &feed.world(), round);
+        let applying = clients.iter().zip(&plans);
+        let applying =
+            applying.map(|(client, plan)| apply(client, plan, &plan.items[0], &Timestamp::now));
+        let results = join_all(applying).await;
+        let pin = shop.pins().get("cart-dev").await.unwrap();
+        let generation = round as i64 + 2;
+        assert_eq!(pin.metadata.generation, Some(generation));
+        let winner = pin.changed_by().unwrap();
+        let told = format!(
+            "cart-dev was changed to {} by {winner} at {}, so nothing was done",
+            pin.spec.release_ref.name,
+            pin.operation().unwrap().unwrap().at.0
+        );
+        let mut winners = Vec::new();
+        for (number, result) in results.into_iter().enumerate() {
+            match result {
+                Ok(Applied::Done(revision)) => {
+                    assert_eq!(revision, generation);
+                    winners.push(format!("operator-{number}"));
+                }
+                Err(error @ ApplyError::Stale { .. }) => {
+                    assert_eq!(error.to_string(), told);
+                    losers += 1;
+                }
+                other => panic!("operator-{number}: {other:?}"),
+            }
+        }
+        assert_eq!(winners, [winner], "one, and the one that the pin names");
+        let key = Key::new(&target.namespace, "cart-dev");
+        let seen = |world: &World| {
+            let pin = world.pin(&key);
+            pin.is_some_and(|pin| pin.generation == generation)
+        };
+        feed.until(seen).await;
+    }
+    let entries = shop.chain("cart-dev").await;
+    assert_eq!(entries.len(), rounds + 1);
+    println!(
+        "{}: {OPERATORS} operators, one pin, {rounds} rounds in {:.1} s: one winner each, {losers} losers told who, what and when; {} entries verify",
+        target.name,
+        begun.elapsed().as_secs_f64(),
+        entries.len(),
+    );
+}
+
+/// The same with as many processes, none of which moves the pin before all have planned.
+pub async fn one_of_many_processes_wins(target: Arc<Target>) {
+    let shop = Shop::open(&target, &["cart"]).await;
+    let processes = sized(6, OPERATORS);
+    let users = (0..processes).map(|number| format!("operator-{number}"));
+    target.grant(users).await;
+    let barrier = Arc::new(Barrier::new(processes));
+    let gate: Gate = Arc::new(move |write| {
+        let barrier = barrier.clone();
+        async move {
+            if write.resource == "releasepins" && !write.answered {
+                barrier.wait().await;
+            }
+            true
+        }
+        .boxed()
+    });
+    let proxy = Proxy::start(shop.client.clone(), gate).await;
+    let flags = proxy.flags(&target);
+    let begun = Instant::now();
+    let runs = (0..processes).map(|number| {
+        let mut flags = flags.clone();
+        flags.push(format!("--as=operator-{number}"));
+        let release = another("cart-2", number);
+        let line = format!("deploy cart -e dev --release {release}");
+        ended(User::with(&target, flags).start(&line))
+    });
+    let ran = join_all(runs).await;
+    let pin = shop.pins().get("cart-dev").await.unwrap();
+    assert_eq!(pin.metadata.generation, Some(2));
+    let (winner, release) = (pin.changed_by().unwrap(), &pin.spec.release_ref.name);
+    let at = pin.operation().unwrap().unwrap().at.0;
+    let told = format!(
+        "cart-dev: cart-dev was changed to {release} by {winner} at {at}, so nothing was done\n"
+    );
+    for (number, ran) in ran.iter().enumerate() {
+        if format!("operator-{number}") == winner {
+            assert_eq!(ran.code, 0, "{}", ran.err);
+            let done = format!("cart in dev: cart-2 -> {release} (revision 2)\n");
+            assert_eq!(ran.out, done);
+        } else {
+            assert_eq!((ran.code, ran.err.as_str()), (4, told.as_str()));
+        }
+    }
+    assert_eq!(shop.chain("cart-dev").await.len(), 2);
+    println!(
+        "{}: {processes} processes, one pin, in {:.1} s: one exit code 0, the others 4",
+        target.name,
+        begun.elapsed().as_secs_f64(),
+    );
+}

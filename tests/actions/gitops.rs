@@ -1,0 +1,105 @@
+//! A pin that a GitOps tool owns, and puts back again and again.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bowline::api::ReleasePin;
+use jiff::Timestamp;
+use kube::Client;
+use kube::api::{Api, Patch, PatchParams};
+use tokio::sync::watch;
+
+use crate::place::Target;
+use crate::shop::{Shop, pin};
+use crate::user::User;
+use crate::{HANG, sized};
+
+/// Applies what git says for ever, as Argo CD does, and counts.
+async fn sync(client: Client, count: watch::Sender<usize>) {
+    let pins: Api<ReleasePin> = Api::default_namespaced(client);
+    let mut ticks = tokio::time::interval(Duration::from_millis(sized(30, 1000)));
+    let params = PatchParams::apply("argocd-controller").force();
+    let git = Patch::Apply(pin("cart", "prod", "cart-3"));
+    loop {
+        ticks.tick().await;
+        pins.patch("cart-prod", &params, &git).await.unwrap();
+        count.send_modify(|count| *count += 1);
+    }
+}
+
+pub async fn a_rollback_outlives_what_git_says(target: Arc<Target>) {
+    let shop = Shop::open(&target, &["cart"]).await;
+    let (count, mut counted) = watch::channel(0_usize);
+    let mut syncing = tokio::task::JoinSet::new();
+    syncing.spawn(sync(target.client_of("argocd"), count));
+    let mut synced = async |times: usize| {
+        let now = *counted.borrow_and_update();
+        let again = counted.wait_for(|count| *count >= now + times);
+        tokio::time::timeout(HANG, again).await.unwrap().unwrap();
+    };
+    synced(2).await;
+    let user = User::of(&target);
+    let begun = Instant::now();
+    let (out, said) = user
+        .done("rollback cart -e prod --to cart-1 --reason INC-7 --yes")
+        .await;
+    assert_eq!(out, "cart in prod: cart-3 -> cart-1, 1 hold (revision 2)\n");
+    assert!(
+        said.contains(
+            "Argo CD owns this pin: git still says cart-3, and a hold keeps cart-1 running over it"
+        ),
+        "{said}"
+    );
+    let times = sized(5, 30);
+    for _ in 0..times {
+        synced(1).await;
+        let pin = shop.pins().get("cart-prod").await.unwrap();
+        assert_eq!(pin.spec.release_ref.name, "cart-3", "git's");
+        assert_eq!(pin.spec.effective_release(Timestamp::now()), "cart-1");
+        assert_eq!(pin.metadata.generation, Some(2), "nobody fights");
+    }
+
+    // What moves the reference is refused, with the command for the repository.
+    user.done("deploy cart -e staging --release cart-2 --skip-path --reason test")
+        .await;
+    let pin = shop.pins().get("cart-prod").await.unwrap();
+    let held = format!(
+        "prod holds cart at cart-1 ({}, INC-7)\nhint: bowline unpin cart --environment prod",
+        pin.spec.holds[0].owner
+    );
+    user.ends(
+        "promote cart --from staging --to prod --unready --reason x --yes",
+        5,
+        &held,
+    )
+    .await;
+    let (out, said) = user.done("unpin cart -e prod --reason over --yes").await;
+    assert_eq!(out, "cart in prod: cart-1 -> cart-3 (revision 3)\n");
+    assert!(
+        said.contains("Argo CD brings back what git says: cart-3 instead of cart-1"),
+        "{said}"
+    );
+    synced(2).await;
+    let pin = shop.pins().get("cart-prod").await.unwrap();
+    assert_eq!(pin.spec.effective_release(Timestamp::now()), "cart-3");
+    for line in [
+        "promote cart --from staging --to prod --unready --reason x --yes",
+        "deploy cart -e prod --release cart-2 --skip-path --reason x --yes",
+    ] {
+        user.ends(
+            line,
+            5,
+            "Argo CD owns cart in prod: what is changed here it puts back from git\nhint: change it in git: bowline --repo DIR deploy cart --environment prod --release cart-2",
+        )
+        .await;
+    }
+    syncing.shutdown().await;
+    assert_eq!(shop.chain("cart-prod").await.len(), 3);
+    user.done("audit verify").await;
+    println!(
+        "{}: the rollback stood through {times} syncs of {} in {:.1} s; promote and deploy were refused",
+        target.name,
+        *counted.borrow(),
+        begun.elapsed().as_secs_f64(),
+    );
+}

@@ -1,0 +1,214 @@
+//! What makes no sense, or is at the edge of it: each is refused with what, which and what to do, or done.
+
+use std::sync::Arc;
+
+use bowline::api::DeploymentPipeline;
+use bowline::engine::apply::{Applied, apply};
+use jiff::{SignedDuration, Timestamp};
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::place::Target;
+use crate::shop::Shop;
+use crate::user::User;
+
+pub async fn what_is_not_there_is_named(target: Arc<Target>) {
+    let _shop = Shop::open(&target, &["cart"]).await;
+    let user = User::of(&target);
+    for (line, code, why) in [
+        (
+            "promote nobody --from dev --to staging",
+            1,
+            "there is no component nobody; there is cart",
+        ),
+        (
+            "deploy cart -e moon --release cart-1",
+            1,
+            "there is no environment moon; there is dev, prod, staging",
+        ),
+        (
+            "promote cart --from moon --to staging",
+            1,
+            "there is no environment moon; there is dev, prod, staging",
+        ),
+        (
+            "deploy cart -e dev --release cart-9",
+            1,
+            "there is no release cart-9; there is cart-3, cart-2, cart-1\nhint: bowline release list",
+        ),
+        (
+            "rollback cart -e dev --to nothing",
+            1,
+            "there is no release nothing; there is",
+        ),
+        (
+            "rollback cart -e staging --to cart-1",
+            1,
+            "cart is not deployed in staging\nhint: bowline deploy cart --environment staging",
+        ),
+        (
+            "deploy cart -e staging --release cart-1",
+            5,
+            "staging is not where the pipeline begins\nhint: deploy to dev and promote",
+        ),
+        ("unpin cart -e dev", 1, "cart has no such hold in dev"),
+        ("deploy", 2, "--environment"),
+        ("deploy -e dev", 2, "hint: "),
+        ("history cart -e moon", 1, "cart is not deployed in moon"),
+    ] {
+        user.ends(line, code, why).await;
+    }
+}
+
+pub async fn a_pipeline_that_leads_in_a_circle_is_refused(target: Arc<Target>) {
+    let shop = Shop::open(&target, &["cart"]).await;
+    let pipelines: Api<DeploymentPipeline> = Api::default_namespaced(shop.client.clone());
+    let path = |from: &str, to: &str| json!({"sourceEnvironmentRef": {"name": from}, "targetEnvironmentRefs": [{"name": to}]});
+    let circle = json!({"spec": {"promotionPaths": [path("dev", "staging"), path("staging", "prod"), path("prod", "dev")]}});
+    let (params, circle) = (PatchParams::default(), Patch::Merge(circle));
+    pipelines.patch("default", &params, &circle).await.unwrap();
+    let user = User::of(&target);
+    for line in [
+        "promote cart --from dev --to staging --unready",
+        "deploy cart -e dev --release cart-1",
+        "status",
+    ] {
+        let ran = user.ends(line, 1, "hint: ").await;
+        for environment in ["dev", "staging", "prod"] {
+            assert!(ran.err.contains(environment), "{line}: {}", ran.err);
+        }
+    }
+    // Who says why goes all the same.
+    user.done("deploy cart -e dev --release cart-1 --skip-path --reason circle")
+        .await;
+}
+
+pub async fn a_hold_that_has_expired_stops_nothing(target: Arc<Target>) {
+    let shop = Shop::open(&target, &["cart"]).await;
+    let user = User::of(&target);
+    let past = Timestamp::now() - SignedDuration::from_mins(1);
+    let since = past - SignedDuration::from_hours(1);
+    let hold = json!([{"id": "h", "owner": "bob", "reason": "INC-1", "since": since, "until": past, "release": "cart-1"}]);
+    let (params, hold) = (
+        PatchParams::default(),
+        Patch::Merge(json!({"spec": {"holds": hold}})),
+    );
+    shop.pins().patch("cart-dev", &params, &hold).await.unwrap();
+    let (status, _) = user.done("status -o json").await;
+    let status: Value = serde_json::from_str(&status).unwrap();
+    let cell = &status["components"][0]["environments"][0];
+    assert_eq!(
+        (&cell["release"], &cell["held"], &cell["holdExpired"]),
+        (&json!("cart-2"), &json!(false), &json!(true))
+    );
+    let (matrix, _) = user.done("status").await;
+    assert!(matrix.contains("2 (hold expired)"), "{matrix}");
+    let (out, _) = user.done("deploy cart -e dev --release cart-3").await;
+    assert_eq!(out, "cart in dev: cart-2 -> cart-3, 1 hold (revision 3)\n");
+    let pin = shop.pins().get("cart-dev").await.unwrap();
+    assert_eq!(pin.spec.holds.len(), 1, "it stays listed");
+    user.done("unpin cart -e dev").await;
+    assert_eq!(shop.chain("cart-dev").await.len(), 4);
+}
+
+pub async fn a_pin_whose_release_is_gone_can_be_rolled_back(target: Arc<Target>) {
+    let shop = Shop::open(&target, &["cart"]).await;
+    let user = User::of(&target);
+    let params = DeleteParams::default();
+    shop.releases().delete("cart-2", &params).await.unwrap();
+    let (matrix, _) = user.done("status").await;
+    assert!(matrix.contains("cart-2"), "{matrix}");
+    user.ends(
+        "promote cart --from dev --to staging --unready",
+        1,
+        "there is no release cart-2; there is cart-3, cart-1",
+    )
+    .await;
+    user.ends("pin cart -e dev", 1, "there is no release cart-2")
+        .await;
+    let (out, _) = user.done("rollback cart -e dev --to cart-1").await;
+    assert_eq!(out, "cart in dev: cart-2 -> cart-1, 1 hold (revision 2)\n");
+    user.done("audit verify").await;
+}
+
+pub async fn clocks_that_disagree_do_no_harm(target: Arc<Target>) {
+    let shop = Shop::open(&target, &["cart"]).await;
+    let user = User::of(&target);
+    // One operator's clock is an hour fast, another's an hour slow.
+    for (operation, hours, release) in [("fast", 1, "cart-1"), ("slow", -1, "cart-3")] {
+        let off = SignedDuration::from_hours(hours);
+        let plan = shop.deployment(&shop.feed().await.world(), release, operation, operation);
+        let clock = move || Timestamp::now() + off;
+        let done = apply(&shop.client, &plan, &plan.items[0], &clock).await;
+        assert!(matches!(done, Ok(Applied::Done(_))), "{done:?}");
+    }
+    // A hold that begins in an hour holds already: it says until when, and not from when.
+    let since = Timestamp::now() + SignedDuration::from_hours(1);
+    let hold = json!([{"id": "h", "owner": "bob", "since": since, "release": "cart-2"}]);
+    let (params, hold) = (
+        PatchParams::default(),
+        Patch::Merge(json!({"spec": {"holds": hold}})),
+    );
+    shop.pins().patch("cart-dev", &params, &hold).await.unwrap();
+    user.ends(
+        "deploy cart -e dev --release cart-1",
+        5,
+        "dev holds cart at cart-2 (bob)\nhint: bowline unpin cart --environment dev",
+    )
+    .await;
+    user.done("unpin cart -e dev").await;
+    // The order is that of the revisions, whatever the clocks said.
+    let entries = shop.chain("cart-dev").await.into_iter();
+    let operations: Vec<_> = entries.map(|entry| entry.spec.operation).collect();
+    assert_eq!(
+        operations[1..3],
+        [Some("fast".to_owned()), Some("slow".to_owned())]
+    );
+    let (history, _) = user.done("history cart -e dev").await;
+    assert_eq!(history.lines().count(), 6, "{history}");
+    user.done("audit verify").await;
+}
+
+pub async fn names_as_long_as_they_may_be(target: Arc<Target>) {
+    let component = format!("c{}", "o".repeat(62));
+    let shop = Shop::open(&target, &[&component]).await;
+    let user = User::of(&target);
+    let environment = format!("e{}", "n".repeat(62));
+    let own = format!(
+        "apiVersion: openchoreo.dev/v1alpha1\nkind: Environment\nmetadata: {{name: {environment}}}\nspec: {{dataPlaneRef: {{name: d}}, namespace: e}}\n"
+    );
+    std::fs::write(target.home.path().join("environment.yaml"), own).unwrap();
+    user.done("apply -f environment.yaml").await;
+    let release = format!("r{}", "e".repeat(252));
+    shop.release(&component, "9", &release).await;
+    let line =
+        format!("deploy {component} -e {environment} --release {release} --skip-path --reason x");
+    let (out, _) = user.done(&line).await;
+    assert!(out.ends_with("(revision 1)\n"), "{out}");
+    let (out, _) = user.done(&line).await;
+    assert!(out.ends_with("is there already\n"), "{out}");
+    user.done(&format!(
+        "pin {component} -e {environment} --release {release} --until 1h"
+    ))
+    .await;
+    user.done(&format!("unpin {component} -e {environment}"))
+        .await;
+    user.done(&format!(
+        "rollback {component} -e {environment} --to {component}-1"
+    ))
+    .await;
+    let pin = format!("{component}-{environment}");
+    assert_eq!(shop.chain(&pin).await.len(), 4);
+    user.done("audit verify").await;
+    let (history, _) = user
+        .done(&format!("history {component} -e {environment}"))
+        .await;
+    assert_eq!(history.lines().count(), 5, "{history}");
+    // One more is refused, with how many there may be.
+    user.ends(
+        &format!("deploy {component}x -e dev --release x"),
+        1,
+        "there is no ",
+    )
+    .await;
+}

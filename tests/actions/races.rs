@@ -1,0 +1,295 @@
+//! Races for a release, between who pins it and who removes it: no pin is left without its release.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bowline::api::{Release, audit::AuditEntry, labels};
+use bowline::engine::actions::gc::{self, Candidate, Collection, Gc};
+use bowline::engine::apply::{Applied, ApplyError, apply};
+use bowline::engine::audit;
+use bowline::engine::collect::{Collected, Collector};
+use bowline::engine::recording::Scribe;
+use bowline::engine::world::Key;
+use bowline::engine::world::feed::Feed;
+use futures::future::join;
+use jiff::Timestamp;
+use kube::ResourceExt;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+
+use crate::place::Target;
+use crate::shop::Shop;
+use crate::sized;
+
+/// The release that is fought over, and the one that runs meanwhile.
+const WANTED: &str = "cart-1";
+const BASE: &str = "cart-2";
+const PIN: &str = "cart-dev";
+
+/// One component, one pin, one release that nobody names.
+struct Arena {
+    shop: Shop,
+    feed: Feed,
+    body: Release,
+    /// Decides who begins when; the same in every run.
+    dice: AtomicUsize,
+}
+
+/// How the rounds ended.
+#[derive(Debug, Default)]
+struct Score {
+    moved: usize,
+    removed: usize,
+    put_back: usize,
+    /// Pins that name what is not there.
+    dangling: usize,
+}
+
+impl Arena {
+    async fn open(target: &Arc<Target>) -> Self {
+        let shop = Shop::open(target, &["cart"]).await;
+        let releases = shop.releases();
+        let delete = DeleteParams::default();
+        releases.delete("cart-3", &delete).await.unwrap();
+        let found = releases.get(WANTED).await.unwrap();
+        let mut body = Release::new(WANTED, found.spec);
+        body.metadata.labels = found.metadata.labels;
+        body.metadata.annotations = found.metadata.annotations;
+        Self {
+            feed: shop.feed().await,
+            shop,
+            body,
+            dice: AtomicUsize::new(0x2545_f491),
+        }
+    }
+
+    /// Makes the release anew, and a pin that does not name it.
+    async fn reset(&mut self) {
+        let releases = self.shop.releases();
+        let params = PatchParams::default();
+        if self
+            .shop
+            .pins()
+            .get(PIN)
+            .await
+            .unwrap()
+            .spec
+            .release_ref
+            .name
+            != BASE
+        {
+            self.point(BASE).await;
+        }
+        if releases.get_opt(WANTED).await.unwrap().is_some() {
+            let free = Patch::Merge(json!({"metadata": {"labels": {labels::PINNED: null}}}));
+            releases.patch(WANTED, &params, &free).await.unwrap();
+            let delete = DeleteParams::default();
+            releases.delete(WANTED, &delete).await.unwrap();
+        }
+        let made = releases.create(&PostParams::default(), &self.body).await;
+        let uid = made.unwrap().uid().unwrap();
+        let (wanted, pin) = (self.key(WANTED), self.key(PIN));
+        self.feed
+            .until(|world| {
+                let release = world.release(&wanted);
+                let pin = world.pin(&pin);
+                release.is_some_and(|release| *release.uid == *uid)
+                    && pin.is_some_and(|pin| &*pin.release == BASE)
+            })
+            .await;
+    }
+
+    /// Moves the pin as kubectl does: without a claim, without an operation.
+    async fn point(&self, release: &str) {
+        let patch = Patch::Merge(json!({"spec": {"releaseRef": {"name": release}}}));
+        let params = PatchParams::default();
+        self.shop.pins().patch(PIN, &params, &patch).await.unwrap();
+    }
+
+    fn key(&self, name: &str) -> Key {
+        Key::new(&self.shop.target.namespace, name)
+    }
+
+    fn collection(&self, round: usize) -> Collection {
+        let command = Gc {
+            components: vec!["cart".to_owned()],
+            keep: Some(0),
+            min_age: Some(Duration::ZERO),
+        };
+        let asked = self.shop.asked(&format!("collect-{round}"), "admin");
+        let plan = gc::plan(&self.feed.world(), &command, &asked).unwrap();
+        let going: Vec<_> = plan
+            .going()
+            .map(|found| found.key.name.to_string())
+            .collect();
+        assert_eq!(going, [WANTED]);
+        plan
+    }
+
+    async fn collect(&self, plan: &Collection) -> Option<Collected> {
+        let collector = Collector {
+            client: &self.shop.client,
+            plan,
+            by: "admin",
+            clock: &Timestamp::now,
+            remembers: Duration::from_millis(50),
+        };
+        let mut became = None;
+        let mut tell = |_: &Candidate, collected| became = Some(collected);
+        collector.collect(&|| false, &mut tell).await.unwrap();
+        became
+    }
+
+    /// Moves the pin as bowline does.
+    async fn deploy(&self, round: usize, patience: usize) -> Result<Applied, ApplyError> {
+        let operation = format!("deploy-{round}");
+        let plan = {
+            let world = self.feed.world();
+            self.shop.deployment(&world, WANTED, &operation, "admin")
+        };
+        self.hesitate(patience).await;
+        apply(&self.shop.client, &plan, &plan.items[0], &Timestamp::now).await
+    }
+
+    /// Lets some requests go by, so that the two sides meet in every order.
+    async fn hesitate(&self, most: usize) {
+        let mut dice = self.dice.load(Ordering::Relaxed);
+        dice ^= dice << 13;
+        dice ^= dice >> 7;
+        dice ^= dice << 17;
+        self.dice.store(dice, Ordering::Relaxed);
+        for _ in 0..dice % (most + 1) {
+            self.shop.pins().get(PIN).await.unwrap();
+        }
+    }
+
+    /// Counts what a round left behind.
+    async fn count(&self, score: &mut Score) {
+        let pin = self.shop.pins().get(PIN).await.unwrap();
+        let named = &pin.spec.release_ref.name;
+        let there = self.shop.releases().get_opt(named).await.unwrap().is_some();
+        score.dangling += usize::from(!there);
+        match self.shop.releases().get_opt(WANTED).await.unwrap() {
+            Some(_) => score.moved += usize::from(named == WANTED),
+            None => score.removed += 1,
+        }
+    }
+
+    /// The record of everything is whole.
+    async fn verifies(&self) {
+        // What kubectl did is put on record by whoever comes next.
+        let (client, namespace) = (&self.shop.client, &self.shop.target.namespace);
+        let scribe = Scribe::new(client, namespace, Timestamp::now()).await;
+        let pin = self.shop.pins().get(PIN).await.unwrap();
+        scribe.unwrap().record(&pin).await.unwrap();
+        let list = ListParams::default();
+        let pins = self.shop.pins().list(&list).await.unwrap().items;
+        let entries: Vec<AuditEntry> = self.shop.entries().list(&list).await.unwrap().items;
+        let verdict = audit::verify(&pins, &entries);
+        assert!(verdict.is_valid(), "{:?}", verdict.problems);
+    }
+
+    fn tell(&self, what: &str, rounds: usize, score: &Score) {
+        println!(
+            "{}: {what}: {rounds} rounds: {score:?}",
+            self.shop.target.name
+        );
+    }
+}
+
+/// The full form takes longer on a real server.
+fn rounds(target: &Target, short: usize, embedded: usize, cluster: usize) -> usize {
+    let full = match target.name {
+        "embedded" => embedded,
+        _ => cluster,
+    };
+    sized(short, full)
+}
+
+pub async fn gc_leaves_no_pin_without_its_release(target: Arc<Target>) {
+    let mut arena = Arena::open(&target).await;
+    let rounds = rounds(&target, 40, 10_000, 1_600);
+    let mut score = Score::default();
+    for round in 0..rounds {
+        arena.reset().await;
+        let plan = arena.collection(round);
+        let collecting = async {
+            arena.hesitate(4).await;
+            arena.collect(&plan).await
+        };
+        // Who collects needs more requests before it matters.
+        let (deployed, collected) = join(arena.deploy(round, 40), collecting).await;
+        if let Some(Collected::PutBack(_)) = &collected {
+            score.put_back += 1;
+        }
+        // Whoever is told that it was done finds it done.
+        let pin = arena.shop.pins().get(PIN).await.unwrap();
+        assert_eq!(
+            deployed.is_ok(),
+            pin.spec.release_ref.name == WANTED,
+            "{deployed:?} {collected:?}"
+        );
+        arena.count(&mut score).await;
+    }
+    arena.tell("gc against a move", rounds, &score);
+    arena.verifies().await;
+    assert_eq!(score.dangling, 0, "{score:?}");
+    assert!(score.moved > 0 && score.removed > 0, "both win: {score:?}");
+}
+
+pub async fn a_blind_delete_leaves_no_pin_without_its_release(target: Arc<Target>) {
+    let mut arena = Arena::open(&target).await;
+    let rounds = rounds(&target, 40, 10_000, 1_600);
+    let mut score = Score::default();
+    for round in 0..rounds {
+        arena.reset().await;
+        let deleting = async {
+            arena.hesitate(30).await;
+            let delete = DeleteParams::default();
+            arena.shop.releases().delete(WANTED, &delete).await
+        };
+        let (deployed, deleted) = join(arena.deploy(round, 4), deleting).await;
+        assert!(
+            deployed.is_ok() != deleted.is_ok(),
+            "one of the two: {deployed:?} {deleted:?}"
+        );
+        arena.count(&mut score).await;
+    }
+    arena.tell("a blind delete against a move", rounds, &score);
+    arena.verifies().await;
+    assert_eq!(score.dangling, 0, "{score:?}");
+    assert!(score.moved > 0 && score.removed > 0, "both win: {score:?}");
+}
+
+pub async fn gc_puts_back_what_a_pin_names_without_a_claim(target: Arc<Target>) {
+    let mut arena = Arena::open(&target).await;
+    let rounds = rounds(&target, 40, 800, 800);
+    let mut score = Score::default();
+    for round in 0..rounds {
+        arena.reset().await;
+        let plan = arena.collection(round);
+        let pointing = async {
+            arena.hesitate(40).await;
+            // Nobody names what is not there.
+            if arena
+                .shop
+                .releases()
+                .get_opt(WANTED)
+                .await
+                .unwrap()
+                .is_some()
+            {
+                arena.point(WANTED).await;
+            }
+        };
+        let ((), collected) = join(pointing, arena.collect(&plan)).await;
+        if let Some(Collected::PutBack(_)) = &collected {
+            score.put_back += 1;
+        }
+        arena.count(&mut score).await;
+    }
+    arena.tell("gc against a pin without a claim", rounds, &score);
+    arena.verifies().await;
+    assert!(score.dangling <= 4, "{score:?}");
+}

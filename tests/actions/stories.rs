@@ -1,0 +1,300 @@
+//! Every action as a person takes it, with the program, on both targets.
+
+use std::sync::Arc;
+
+use bowline::controllers::lock::Lock;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::place::Target;
+use crate::shop::Shop;
+use crate::user::{Ran, User, ended};
+
+/// What stands for a controller: a lock beside an embedded store, a Lease in a cluster.
+struct Controller {
+    _lock: Option<Lock>,
+}
+
+impl Controller {
+    /// Keeps the program from running controllers of its own beside an embedded store.
+    fn keep_out(target: &Target) -> Option<Lock> {
+        let store = target.home.path().join("store.db");
+        let embedded = target.name == "embedded";
+        embedded.then(|| Lock::take(&store).unwrap().expect("nobody has it"))
+    }
+
+    async fn begin(target: &Target) -> Self {
+        if target.name == "embedded" {
+            let lock = Self::keep_out(target);
+            return Self { _lock: lock };
+        }
+        let system = "bowline-system";
+        let create = PostParams::default();
+        let namespaces: Api<Namespace> = Api::all(target.client());
+        let namespace = json!({"metadata": {"name": system}});
+        let namespace = serde_json::from_value(namespace).unwrap();
+        namespaces.create(&create, &namespace).await.unwrap();
+        let leases: Api<Lease> = Api::namespaced(target.client(), system);
+        let renewed = jiff::Timestamp::now();
+        let lease = json!({"metadata": {"name": "bowline-controller"}, "spec": {
+            "holderIdentity": "a-pod", "leaseDurationSeconds": 3600, "renewTime": format!("{renewed:.6}"),
+        }});
+        let lease = serde_json::from_value(lease).unwrap();
+        leases.create(&create, &lease).await.unwrap();
+        Self { _lock: None }
+    }
+}
+
+/// A pin is as the controller leaves it: seen, and ready or not.
+async fn observed(shop: &Shop, pin: &str, ready: bool, outcomes: Value) {
+    let found = shop.pins().get(pin).await.unwrap();
+    let generation = found.metadata.generation;
+    let applied = found.spec.effective_release(jiff::Timestamp::now());
+    let (status, reason) = match ready {
+        true => ("True", "ReconcileSuccess"),
+        false => ("False", "Degraded"),
+    };
+    let status = json!({"status": {
+        "observedGeneration": generation, "outcomes": outcomes, "appliedRelease": applied,
+        "conditions": [{
+            "type": "Ready", "status": status, "reason": reason, "message": "0 of 2 ready",
+            "lastTransitionTime": "2026-01-05T00:00:00Z",
+        }],
+    }});
+    let params = PatchParams::default();
+    let patch = Patch::Merge(status);
+    shop.pins()
+        .patch_status(pin, &params, &patch)
+        .await
+        .unwrap();
+}
+
+fn json(ran: &Ran) -> Value {
+    serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}", ran.out))
+}
+
+pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
+    let shop = Shop::open(&target, &["cart", "search"]).await;
+    let user = User::of(&target);
+    // What controllers would write is written here.
+    let lock = Controller::keep_out(&target);
+    let ends = async |line: &str, code: i32, words: &str| {
+        let ran = user.run(line).await;
+        assert_eq!(ran.code, code, "{line}: {}{}", ran.out, ran.err);
+        let said = format!("{}{}", ran.out, ran.err);
+        assert!(said.contains(words), "{line}: no {words:?} in {said}");
+        ran
+    };
+
+    // A release that is not ready is not promoted; nor is one without a path.
+    let promote = "promote cart --from dev --to staging";
+    ends(promote, 5, "cart is not ready in dev").await;
+    observed(&shop, "cart-dev", true, json!([])).await;
+    ends("promote cart --from dev --to prod", 5, "--skip-path").await;
+
+    // A dry run shows the rendered change and touches nothing.
+    shop.pin("cart", "staging", "cart-1").await;
+    let before = shop.pins().get("cart-staging").await.unwrap();
+    let ran = ends(&format!("{promote} --dry-run"), 3, "cart-1 -> cart-2").await;
+    assert!(
+        ran.out.contains("shop/cart:1") && ran.out.contains("shop/cart:2"),
+        "{}",
+        ran.out
+    );
+    let dry = ends(&format!("{promote} --dry-run -o json"), 3, "changes").await;
+    let changes = json(&dry)["items"][0]["changes"].to_string();
+    assert!(changes.contains("shop/cart:2"), "{changes}");
+    let after = shop.pins().get("cart-staging").await.unwrap();
+    assert_eq!(
+        after.metadata.resource_version,
+        before.metadata.resource_version
+    );
+
+    // Done once; the second time it is there already.
+    ends(promote, 0, "cart in staging: cart-1 -> cart-2 (revision 2)").await;
+    ends(promote, 0, "is there already").await;
+    let name = ends(&format!("{promote} -o name"), 0, "").await;
+    assert_eq!(name.out, "releasepin.openchoreo.dev/cart-staging\n");
+
+    // Production is asked for, a set is all or nothing.
+    observed(&shop, "cart-staging", true, json!([])).await;
+    let onward = "promote cart --from staging --to prod";
+    ends(
+        onward,
+        5,
+        "prod is production, and nobody can be asked\nhint: add --yes",
+    )
+    .await;
+    ends(&format!("{onward} --yes -o yaml"), 0, "result: done").await;
+    let both = "promote cart search --from dev --to staging";
+    ends(both, 5, "search is not ready in dev").await;
+    let untouched = shop.pins().get_opt("search-staging").await.unwrap();
+    assert!(untouched.is_none());
+    ends(
+        &format!("{both} --unready"),
+        0,
+        "search in staging: nothing -> search-2",
+    )
+    .await;
+
+    // Holds stop what moves pins, and are lifted by name.
+    ends("pin cart -e dev --until 4h --reason INC-42", 0, "1 hold").await;
+    ends("deploy cart -e dev --release cart-3", 5, "INC-42, until ").await;
+    ends("unpin cart -e dev", 0, "cart in dev: cart-2").await;
+    ends("deploy cart -e dev --release cart-3", 0, "cart-2 -> cart-3").await;
+
+    // A release of what the definitions say now is shown, and made only when it is deployed.
+    let count = async || {
+        let all = shop.releases().list_metadata(&ListParams::default()).await;
+        all.unwrap().items.len()
+    };
+    let before = count().await;
+    let dry = ends("deploy search -e dev --dry-run", 3, "would be made first").await;
+    assert!(dry.out.contains("shop/search:0"), "{}", dry.out);
+    ends("pin search -e dev --reason INC-43", 0, "1 hold").await;
+    ends("deploy search -e dev", 5, "INC-43").await;
+    assert_eq!(count().await, before);
+    ends("unpin search -e dev", 0, "").await;
+    ends(
+        "deploy search -e dev",
+        0,
+        "search in dev: search-2 -> search-",
+    )
+    .await;
+    assert_eq!(count().await, before + 1);
+    ends("deploy search -e dev", 0, "is there already").await;
+
+    // A release that is called bad goes nowhere.
+    observed(&shop, "cart-dev", true, json!([])).await;
+    ends("mark bad cart-3", 5, "add --reason").await;
+    ends(
+        "mark bad cart-3 --note leaks --dry-run",
+        3,
+        "cart-3 is marked bad",
+    )
+    .await;
+    ends("mark bad cart-3 --note leaks", 0, "cart-3 runs in dev").await;
+    ends("mark bad cart-3", 0, "already").await;
+    ends(promote, 5, "release cart-3 is marked bad").await;
+
+    // Without a controller nobody knows what was good.
+    drop(lock);
+    ends("rollback cart -e prod --yes", 5, "no controller runs (").await;
+    let _controller = Controller::begin(&target).await;
+    ends(
+        "rollback cart -e prod --yes",
+        5,
+        "has not seen the latest change",
+    )
+    .await;
+    let ran = |generation: i64, release: &str, healthy: bool| {
+        json!({
+            "generation": generation, "release": release, "healthy": healthy,
+            "since": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z",
+        })
+    };
+    observed(&shop, "cart-prod", false, json!([])).await;
+    ends(
+        "rollback cart -e prod --yes",
+        5,
+        "no earlier release in prod that was healthy",
+    )
+    .await;
+    ends(
+        "deploy cart -e prod --release cart-1 --skip-path --reason INC-42 --yes",
+        0,
+        "cart-1",
+    )
+    .await;
+    let outcomes = json!([ran(1, "cart-2", true), ran(2, "cart-3", true)]);
+    observed(&shop, "cart-prod", false, outcomes).await;
+    // The newest that was healthy is bad by now.
+    ends(
+        "rollback cart -e prod --yes",
+        0,
+        "cart-1 -> cart-2, 1 hold (revision 3)",
+    )
+    .await;
+    ends("history cart -e prod", 0, "Rollback").await;
+    ends(
+        "rollback cart -e prod --to cart-9 --yes",
+        1,
+        "there is no release cart-9",
+    )
+    .await;
+    ends(
+        "rollback cart -e prod --to-revision 7 --yes",
+        1,
+        "has no revision 7",
+    )
+    .await;
+
+    // Undone, and done again.
+    ends("undo cart -e prod --yes", 0, "lifts the hold").await;
+    ends("undo cart -e prod --yes", 0, "cart-1 -> cart-2, 1 hold").await;
+    ends(
+        "undo search -e staging",
+        5,
+        "bowline delete releasepins.openchoreo.dev search-staging",
+    )
+    .await;
+    ends("delete releasepin cart-prod", 5, "prod is production").await;
+
+    // What nobody needs goes, and only that.
+    ends("gc", 0, "0 of 7 objects can go").await;
+    let gc = "gc cart --keep 0 --min-age 0";
+    ends(&format!("{gc} --dry-run"), 0, "claimed ").await;
+    shop.release("cart", "0", "cart-0").await;
+    ends(&format!("{gc} --dry-run"), 3, "no pin names it").await;
+    ends(gc, 5, "add --confirm").await;
+    let collected = ends(
+        &format!("releases {gc} --confirm --reason space"),
+        0,
+        "freed",
+    )
+    .await;
+    assert_eq!(collected.out, "release.openchoreo.dev/cart-0 removed\n");
+
+    // Everything is on record.
+    ends("audit verify", 0, "valid").await;
+    let entries = json(&ends("audit list -o json", 0, "").await);
+    let actions: Vec<&str> = entries["items"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry["spec"]["action"].as_str())
+        .collect();
+    for action in [
+        "Promote", "Pin", "Unpin", "Deploy", "MarkBad", "Rollback", "Undo", "Collect",
+    ] {
+        assert!(actions.contains(&action), "no {action} in {actions:?}");
+    }
+    ends("audit export --format md", 0, "space").await;
+}
+
+pub async fn waiting_ends_when_it_is_ready(target: Arc<Target>) {
+    let shop = Shop::open(&target, &["cart"]).await;
+    let user = User::of(&target);
+    let _lock = Controller::keep_out(&target);
+    let waiting = user.start("deploy cart -e dev --release cart-3 --wait --timeout 1m");
+    let mut feed = shop.feed().await;
+    let key = bowline::engine::world::Key::new(&target.namespace, "cart-dev");
+    let moved = |world: &bowline::engine::world::World| {
+        world.pin(&key).is_some_and(|pin| &*pin.release == "cart-3")
+    };
+    feed.until(moved).await;
+    observed(&shop, "cart-dev", false, json!([])).await;
+    observed(&shop, "cart-dev", true, json!([])).await;
+    let ran = ended(waiting).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(ran.out, "cart in dev: cart-2 -> cart-3 (revision 2)\n");
+
+    let ran = user
+        .run("deploy cart -e dev --release cart-1 --wait --timeout 1s")
+        .await;
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    let late = "not ready in time: cart in dev: no controller has seen the change yet";
+    assert!(ran.err.contains(late), "{}", ran.err);
+}

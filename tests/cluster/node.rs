@@ -1,0 +1,91 @@
+//! A node that runs nothing: pods are bound to it by a task here and made ready by kwok.
+
+use std::path::Path;
+
+use futures::TryStreamExt;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Client, ResourceExt};
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use super::binaries;
+use super::server::Server;
+
+/// The one node.
+const NODE: &str = "node-1";
+
+/// A running node; dropping it ends the binding, and kwok.
+pub struct FakeNode {
+    binding: JoinHandle<()>,
+    _kwok: Server,
+}
+
+impl FakeNode {
+    /// Starts the node of a cluster.
+    pub async fn start(client: Client, kubeconfig: &Path, directory: &Path) -> Self {
+        let nodes: Api<Node> = Api::all(client.clone());
+        let node = json!({"metadata": {"name": NODE, "labels": {"kubernetes.io/hostname": NODE}}});
+        let node = serde_json::from_value(node).expect("a node");
+        nodes
+            .create(&PostParams::default(), &node)
+            .await
+            .expect("the node is new");
+        // The server calls a new node not ready, and nobody here would take that back.
+        let untainted = Patch::Merge(json!({"spec": {"taints": null}}));
+        nodes
+            .patch(NODE, &PatchParams::default(), &untainted)
+            .await
+            .expect("the node was just made");
+        let kwok = binaries::kwok().expect("kwok can be built where the others can");
+        let stages =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/assets/kwok/stages.yaml");
+        let arguments = [
+            format!("--kubeconfig={}", kubeconfig.display()),
+            format!("--config={}", stages.display()),
+            "--manage-all-nodes=true".to_owned(),
+            "--node-lease-duration-seconds=40".to_owned(),
+        ];
+        Self {
+            binding: tokio::spawn(bind(client)),
+            _kwok: Server::start("kwok", &kwok, &arguments, directory),
+        }
+    }
+}
+
+impl Drop for FakeNode {
+    fn drop(&mut self) {
+        self.binding.abort();
+    }
+}
+
+/// Binds every pod to the node, as a scheduler with little to choose from would.
+async fn bind(client: Client) {
+    let pods: Api<Pod> = Api::all(client.clone());
+    let unbound = watcher::Config::default().fields("spec.nodeName=");
+    let found = watcher(pods, unbound).default_backoff().applied_objects();
+    let bound = found.try_for_each_concurrent(8, |pod| {
+        let client = client.clone();
+        async move {
+            let (name, namespace) = (pod.name_any(), pod.namespace().unwrap_or_default());
+            let binding = json!({
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": {"name": name, "namespace": namespace},
+                "target": {"apiVersion": "v1", "kind": "Node", "name": NODE},
+            });
+            let request = http::Request::post(format!(
+                "/api/v1/namespaces/{namespace}/pods/{name}/binding"
+            ))
+            .header("content-type", "application/json")
+            .body(binding.to_string().into_bytes())
+            .expect("a request");
+            // A pod that is gone, or bound already, needs none.
+            let _ = client.request_text(request).await;
+            Ok(())
+        }
+    });
+    // The watch begins again by itself, and ends with the cluster.
+    let _ = bound.await;
+}

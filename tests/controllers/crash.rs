@@ -1,0 +1,92 @@
+//! kill -9 at random moments while pins move: what comes after it brings everything to its end.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use futures::StreamExt;
+
+use crate::pins::Pins;
+use crate::place::Target;
+use crate::process::{Process, system_namespace};
+use crate::sized;
+use crate::user::User;
+
+/// Numbers that look random and are the same every time.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+pub async fn a_killed_controller_loses_nothing(target: Arc<Target>) {
+    if target.name == "cluster" {
+        system_namespace(&target).await;
+    }
+    // 67 components in three environments: 201 pins.
+    let pins = Pins::open(&target, sized(4, 67)).await;
+    let flags = target.flags();
+    let kills = sized(4, 50);
+    let begun = Instant::now();
+    let wanted: Mutex<BTreeMap<String, String>> = Mutex::default();
+    let killing = async {
+        let mut dice = Dice(7);
+        for kill in 0..kills {
+            let process = Process::start(&target, &format!("p{kill}"), flags.clone()).await;
+            if target.name == "cluster" {
+                process.until_it_leads(&target).await;
+            }
+            // The moment is the point: from before its first list to the middle of everything.
+            let changes = pins.feed.touched().take(dice.roll(60) as usize);
+            changes.for_each(|_| std::future::ready(())).await;
+            process.kill();
+        }
+    };
+    let moving = async {
+        let mut dice = Dice(11);
+        let all: Vec<_> = pins.all().collect();
+        loop {
+            let (component, environment) = all[dice.roll(all.len() as u64) as usize];
+            let version = (1 + dice.roll(3)).to_string();
+            pins.move_one(component, environment, &version).await;
+            let pin = format!("{component} {environment}");
+            wanted.lock().unwrap().insert(pin, version);
+        }
+    };
+    tokio::select! {
+        () = killing => {}
+        () = moving => {}
+    }
+    // A move that was cut off there is made now, so that what is wanted is known.
+    for (component, environment) in pins.all() {
+        let pin = format!("{component} {environment}");
+        let version = wanted.lock().unwrap().get(&pin).cloned();
+        let version = version.unwrap_or_else(|| "1".to_owned());
+        pins.move_one(component, environment, &version).await;
+    }
+    let moved = wanted.lock().unwrap().len();
+    let last = Process::start(&target, "last", flags).await;
+    pins.agree().await;
+    let wanted = wanted.into_inner().unwrap();
+    pins.verify(|component, environment| {
+        let pin = format!("{component} {environment}");
+        wanted.get(&pin).cloned().unwrap_or_else(|| "1".to_owned())
+    })
+    .await;
+    let verified = User::of(&target).run("audit verify").await;
+    assert_eq!(verified.code, 0, "{}", verified.err);
+    assert!(!verified.err.contains("warning"), "{}", verified.err);
+    assert_eq!(last.stop().await.code(), Some(0));
+    println!(
+        "{}: {kills} kills while {moved} of {} pins moved: everything is there once and as its pin says; audit verify: valid without gaps; in {:.1} s",
+        target.name,
+        pins.all().count(),
+        begun.elapsed().as_secs_f64(),
+    );
+}

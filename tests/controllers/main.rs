@@ -1,0 +1,152 @@
+//! Proofs about the controllers as processes: one acts at a time, nothing is lost when one is killed,
+//! nothing is written when nothing changed; what installs them on a cluster, and takes them away.
+//!
+//! Every proof runs on a cluster or on both targets, as `embedded::proof` and `cluster::proof`, in a short
+//! form. `BOWLINE_FULL=1 cargo test --test controllers -- --nocapture` runs the long one and prints what it
+//! measured; a word before `--` chooses a proof.
+
+// Clippy allows it in `#[test]` functions only, not in what they share.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../cluster/mod.rs"]
+mod cluster;
+#[allow(dead_code)] // proofs about actions use the rest
+#[path = "../shared/place.rs"]
+mod place;
+#[allow(dead_code)] // as above
+#[path = "../shared/proxy.rs"]
+mod proxy;
+#[allow(dead_code)] // as above
+#[path = "../shared/shop.rs"]
+mod shop;
+#[allow(dead_code)] // as above
+#[path = "../shared/user.rs"]
+mod user;
+
+mod beside;
+mod crash;
+mod install;
+mod leadership;
+mod node;
+mod pins;
+mod process;
+mod quiet;
+
+use std::pin::Pin;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::{Cluster, Options};
+use libtest_mimic::{Arguments, Failed, Trial};
+use place::{Place, Target};
+
+/// Nothing takes this long; what does hangs.
+const HANG: Duration = Duration::from_secs(120);
+
+/// Chooses between the short and the full form.
+fn sized<T>(short: T, full: T) -> T {
+    match std::env::var_os("BOWLINE_FULL") {
+        None => short,
+        Some(_) => full,
+    }
+}
+
+type Proof<T> = fn(Arc<T>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+macro_rules! proofs {
+    ($of:ty; $($module:ident :: $proof:ident),* $(,)?) => {
+        vec![$((
+            concat!(stringify!($module), "::", stringify!($proof)),
+            (|target| Box::pin($module::$proof(target))) as Proof<$of>,
+        )),*]
+    };
+}
+
+/// A cluster with bowline's kinds and rules, the controllers of workloads, and a node.
+async fn whole_cluster() -> Option<Place> {
+    let mut cluster = Cluster::start(Options::default()).await?;
+    cluster::install_bowline(&cluster.client()).await;
+    cluster.start_node().await;
+    Some(Place::Cluster(Arc::new(cluster)))
+}
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // Side by side they would measure each other.
+    arguments.test_threads.get_or_insert(1);
+    // Those that need nothing but a real cluster, with everything on it.
+    let on_cluster = proofs![Target;
+        node::pods_become_ready,
+        leadership::one_acts_at_a_time,
+        quiet::a_second_look_writes_nothing,
+    ];
+    // Those that are about an embedded store.
+    let on_embedded = proofs![Target;
+        beside::a_command_runs_them_until_its_pin_is_observed,
+        beside::one_process_runs_them_and_another_takes_over,
+    ];
+    // Those that hold on both targets.
+    let on_both = proofs![Target; crash::a_killed_controller_loses_nothing];
+    // Those that need a cluster of their own, with nothing of bowline on it.
+    let on_bare = proofs![Cluster;
+        install::a_cluster_gets_and_loses_everything,
+        install::what_others_created_is_not_touched,
+        install::deploy_is_what_is_installed,
+    ];
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let wanted =
+        |name: &str| !arguments.list && !arguments.is_filtered_out(&Trial::test(name, || Ok(())));
+    let any = |mut names: Box<dyn Iterator<Item = String>>| names.any(|name| wanted(&name));
+    let cluster = match any(Box::new(
+        on_cluster
+            .iter()
+            .chain(&on_both)
+            .map(|(name, _)| format!("cluster::{name}")),
+    )) {
+        true => runtime.block_on(whole_cluster()),
+        false => None,
+    };
+    let bare = match any(Box::new(
+        on_bare.iter().map(|(name, _)| format!("bare::{name}")),
+    )) {
+        true => runtime.block_on(Cluster::start(Options {
+            controllers: true,
+            ..Options::default()
+        })),
+        false => None,
+    };
+    let bare = bare.map(Arc::new);
+    let mut trials = Vec::new();
+    let embedded = on_embedded.iter().chain(&on_both);
+    let embedded = embedded.map(|proof| (Some(Place::Embedded), proof));
+    let on_cluster = on_cluster.iter().chain(&on_both);
+    let on_cluster = on_cluster.map(|proof| (cluster.clone(), proof));
+    for (place, &(name, run)) in embedded.chain(on_cluster) {
+        let kind = place.as_ref().map_or("cluster", Place::name);
+        let (missing, runtime) = (place.is_none(), runtime.handle().clone());
+        let trial = Trial::test(format!("{kind}::{name}"), move || {
+            let place = place.ok_or_else(|| Failed::from("there is no such target here"))?;
+            runtime.block_on(async {
+                let target = Target::new(&place, name).await;
+                run(Arc::new(target)).await;
+            });
+            Ok(())
+        });
+        trials.push(trial.with_ignored_flag(missing));
+    }
+    for (name, run) in on_bare {
+        let (cluster, runtime) = (bare.clone(), runtime.handle().clone());
+        let missing = cluster.is_none();
+        let trial = Trial::test(format!("bare::{name}"), move || {
+            let cluster = cluster.ok_or_else(|| Failed::from("there is no such target here"))?;
+            runtime.block_on(run(cluster));
+            Ok(())
+        });
+        trials.push(trial.with_ignored_flag(missing));
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    // The servers end here, before the process does.
+    drop((cluster, bare));
+    conclusion.exit_code()
+}

@@ -1,0 +1,200 @@
+//! Where a proof runs: an API of its own in this process, or a namespace of a real cluster.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bowline::embedded::{Embedded, User};
+use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::rbac::v1::RoleBinding;
+use kube::Client;
+use kube::api::{Api, ObjectMeta, PostParams};
+use serde_json::json;
+
+use crate::cluster::{ADMIN, Cluster, Options};
+
+/// What stands behind the proofs.
+#[derive(Clone)]
+pub enum Place {
+    Embedded,
+    Cluster(Arc<Cluster>),
+}
+
+impl Place {
+    /// Starts a real cluster with bowline's kinds and rules, if there are programs for one.
+    pub async fn cluster() -> Option<Self> {
+        let cluster = Cluster::start(Options::default()).await?;
+        crate::cluster::install_bowline(&cluster.client()).await;
+        Some(Self::Cluster(Arc::new(cluster)))
+    }
+
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Embedded => "embedded",
+            Self::Cluster(_) => "cluster",
+        }
+    }
+}
+
+/// The target of one proof.
+pub struct Target {
+    pub name: &'static str,
+    /// The proof's own namespace.
+    pub namespace: String,
+    /// A home for those who run the program, with the store of an embedded target.
+    pub home: tempfile::TempDir,
+    backing: Backing,
+}
+
+enum Backing {
+    Embedded(Embedded),
+    Cluster(Arc<Cluster>),
+}
+
+impl Target {
+    pub async fn new(place: &Place, proof: &str) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let mut namespace = proof.replace("::", "-").replace('_', "-");
+        namespace.truncate(50);
+        let backing = match place {
+            Place::Embedded => {
+                let file = home.path().join("store.db");
+                Backing::Embedded(Embedded::open(&file, ADMIN).await.unwrap())
+            }
+            Place::Cluster(cluster) => Backing::Cluster(cluster.clone()),
+        };
+        let target = Self {
+            name: place.name(),
+            namespace: namespace.trim_end_matches('-').to_owned(),
+            home,
+            backing,
+        };
+        let own = Namespace {
+            metadata: ObjectMeta {
+                name: Some(target.namespace.clone()),
+                ..ObjectMeta::default()
+            },
+            ..Namespace::default()
+        };
+        let namespaces: Api<Namespace> = Api::all(target.client());
+        namespaces
+            .create(&PostParams::default(), &own)
+            .await
+            .unwrap();
+        target
+    }
+
+    /// A client of the user that may do everything.
+    pub fn client(&self) -> Client {
+        self.client_of(ADMIN)
+    }
+
+    /// A client of a user of any name, who may do everything too.
+    pub fn client_of(&self, user: &str) -> Client {
+        match &self.backing {
+            Backing::Embedded(embedded) => {
+                let user = User {
+                    name: user.to_owned(),
+                    groups: vec!["system:masters".to_owned()],
+                };
+                embedded.as_user(user).client(&self.namespace)
+            }
+            Backing::Cluster(cluster) => {
+                let mut config = cluster.config(ADMIN);
+                config.default_namespace = self.namespace.clone();
+                if user != ADMIN {
+                    config.auth_info.impersonate = Some(user.to_owned());
+                    config.auth_info.impersonate_groups = Some(vec!["system:masters".to_owned()]);
+                }
+                Client::try_from(config).unwrap()
+            }
+        }
+    }
+
+    /// Lets users do everything in the proof's namespace; in an embedded store everybody may.
+    pub async fn grant(&self, users: impl Iterator<Item = String>) {
+        let Backing::Cluster(cluster) = &self.backing else {
+            return;
+        };
+        let subject =
+            |name| json!({"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": name});
+        let binding = json!({
+            "metadata": {"name": "users"},
+            "roleRef": {"kind": "ClusterRole", "apiGroup": "rbac.authorization.k8s.io", "name": "cluster-admin"},
+            "subjects": users.map(subject).collect::<Vec<_>>(),
+        });
+        let binding: RoleBinding = serde_json::from_value(binding).unwrap();
+        let bindings: Api<RoleBinding> = Api::default_namespaced(self.client());
+        bindings
+            .create(&PostParams::default(), &binding)
+            .await
+            .unwrap();
+        self.until_granted(cluster).await;
+    }
+
+    /// The server learns of a binding a moment later.
+    async fn until_granted(&self, cluster: &Cluster) {
+        let mut config = cluster.config(ADMIN);
+        config.auth_info.impersonate = Some("operator-0".to_owned());
+        let reviews: Api<SelfSubjectAccessReview> = Api::all(Client::try_from(config).unwrap());
+        let question = json!({"spec": {"resourceAttributes": {"namespace": self.namespace, "verb": "promote", "group": "openchoreo.dev", "resource": "environments"}}});
+        let question = serde_json::from_value(question).unwrap();
+        let params = PostParams::default();
+        while !reviews
+            .create(&params, &question)
+            .await
+            .unwrap()
+            .status
+            .is_some_and(|status| status.allowed)
+        {}
+    }
+
+    /// The flags that lead the program here, without anything in between.
+    pub fn flags(&self) -> Vec<String> {
+        let target = match &self.backing {
+            Backing::Embedded(_) => format!("--embedded={}", self.store().display()),
+            Backing::Cluster(cluster) => format!("--kubeconfig={}", cluster.kubeconfig().display()),
+        };
+        vec![target, format!("--namespace={}", self.namespace)]
+    }
+
+    fn store(&self) -> PathBuf {
+        self.home.path().join("store.db")
+    }
+
+    /// Changes what is stored of an audit entry, behind the back of the API.
+    pub async fn rewrite(&self, entry: &str, change: impl Fn(&str) -> String) {
+        match &self.backing {
+            Backing::Embedded(_) => rewrite_row(&self.store(), &self.namespace, entry, change),
+            Backing::Cluster(cluster) => {
+                let key = format!(
+                    "/registry/bowline.dev/auditentries/{}/{entry}",
+                    self.namespace
+                );
+                cluster.rewrite(&key, change).await;
+            }
+        }
+    }
+}
+
+/// The newest row of an object holds its metadata and the rest of it, each as JSON.
+fn rewrite_row(
+    file: &std::path::Path,
+    namespace: &str,
+    name: &str,
+    change: impl Fn(&str) -> String,
+) {
+    let store = rusqlite::Connection::open(file).unwrap();
+    let newest = "SELECT max(id) FROM log WHERE resource LIKE '%auditentries%' AND namespace = ? AND name = ?";
+    let id: i64 = store
+        .query_row(newest, [namespace, name], |row| row.get(0))
+        .unwrap();
+    let rest: Vec<u8> = store
+        .query_row("SELECT rest FROM log WHERE id = ?", [id], |row| row.get(0))
+        .unwrap();
+    let changed = change(std::str::from_utf8(&rest).unwrap());
+    let update = "UPDATE log SET rest = ? WHERE id = ?";
+    store
+        .execute(update, rusqlite::params![changed.as_bytes(), id])
+        .unwrap();
+}

@@ -1,0 +1,200 @@
+//! A small world: components with a few releases, three environments in a row, their pins.
+
+use std::sync::Arc;
+
+use bowline::api::pin::{ReleasePin, ReleasePinSpec};
+use bowline::api::{
+    AuditEntry, Component, ComponentTypeDefinition, DataPlane, DeploymentPipeline, Environment,
+    Release, Workload, labels,
+};
+use bowline::engine::actions::deploy::{self, Deploy};
+use bowline::engine::actions::release::{Source, release};
+use bowline::engine::apply::{Applied, apply};
+use bowline::engine::audit;
+use bowline::engine::catalog::Catalog;
+use bowline::engine::plan::{Asked, Plan};
+use bowline::engine::recording::Scribe;
+use bowline::engine::world::World;
+use bowline::engine::world::feed::Feed;
+use jiff::Timestamp;
+use k8s_openapi::NamespaceResourceScope;
+use kube::api::{Api, ListParams, PostParams};
+use kube::{Client, Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::place::Target;
+
+/// The environments, in the order of the pipeline.
+pub const ENVIRONMENTS: [&str; 3] = ["dev", "staging", "prod"];
+
+/// A world on a target.
+pub struct Shop {
+    pub target: Arc<Target>,
+    pub client: Client,
+}
+
+impl Shop {
+    /// Makes the environments, and components with three releases each, the second of which runs in dev.
+    pub async fn open(target: &Arc<Target>, components: &[&str]) -> Self {
+        let shop = Self {
+            target: target.clone(),
+            client: target.client(),
+        };
+        for name in ENVIRONMENTS {
+            let spec = json!({"dataPlaneRef": {"name": "d"}, "namespace": shop.namespace_of(name), "isProduction": name == "prod", "requireReason": false});
+            shop.create::<Environment>(name, spec).await;
+        }
+        let path = |from: &str, to: &str| json!({"sourceEnvironmentRef": {"name": from}, "targetEnvironmentRefs": [{"name": to}]});
+        let paths = json!({"promotionPaths": [path("dev", "staging"), path("staging", "prod")]});
+        shop.create::<DeploymentPipeline>("default", paths).await;
+        let template = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "${metadata.name}"}, "data": {"image": "${workload.image}"}});
+        let spec = json!({"workloadType": "deployment", "resources": [{"id": "config", "template": template}]});
+        shop.create::<ComponentTypeDefinition>("web", spec).await;
+        for component in components {
+            shop.component(component).await;
+        }
+        shop
+    }
+
+    /// The namespace that an environment deploys to.
+    pub fn namespace_of(&self, environment: &str) -> String {
+        format!("{}-{environment}", self.target.namespace)
+    }
+
+    /// Makes the data plane that the environments are on: the target itself.
+    pub async fn data_plane(&self) {
+        let reach = match self.target.name {
+            "embedded" => json!({"embedded": {}}),
+            _ => json!({"inCluster": {}}),
+        };
+        self.create::<DataPlane>("d", reach).await;
+    }
+
+    async fn component(&self, name: &str) {
+        let component = json!({"componentType": "deployment/web"});
+        self.create::<Component>(name, component).await;
+        let workload = json!({"image": format!("shop/{name}:0")});
+        self.create::<Workload>(name, workload).await;
+        for version in ["1", "2", "3"] {
+            self.release(name, version, &format!("{name}-{version}"))
+                .await;
+        }
+        self.pin(name, "dev", &format!("{name}-2")).await;
+    }
+
+    /// Makes a release of a component, under any name.
+    pub async fn release(&self, component: &str, version: &str, name: &str) {
+        let fetched = Catalog::fetch(&self.client, &self.target.namespace, component).await;
+        let mut definitions = fetched.unwrap().definitions(component).unwrap();
+        definitions.workload.spec.image = Some(format!("shop/{component}:{version}"));
+        let mut made = release(&definitions, Some(version), &Source::Embedded);
+        made.metadata.name = Some(name.to_owned());
+        let params = PostParams::default();
+        self.releases().create(&params, &made).await.unwrap();
+    }
+
+    async fn create<K>(&self, name: &str, spec: Value)
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + std::fmt::Debug
+            + Serialize
+            + DeserializeOwned,
+    {
+        let object = json!({"apiVersion": K::api_version(&()), "kind": K::kind(&()), "metadata": {"name": name}, "spec": spec});
+        let object: K = serde_json::from_value(object).unwrap();
+        let api: Api<K> = Api::default_namespaced(self.client.clone());
+        api.create(&PostParams::default(), &object).await.unwrap();
+    }
+
+    /// Pins a release by hand, and records it as the controller would.
+    pub async fn pin(&self, component: &str, environment: &str, release: &str) -> ReleasePin {
+        let pin = pin(component, environment, release);
+        let params = PostParams::default();
+        let pin = self.pins().create(&params, &pin).await.unwrap();
+        let namespace = &self.target.namespace;
+        let scribe = Scribe::new(&self.client, namespace, Timestamp::now()).await;
+        scribe.unwrap().record(&pin).await.unwrap();
+        pin
+    }
+
+    pub fn pins(&self) -> Api<ReleasePin> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    pub fn releases(&self) -> Api<Release> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    pub fn entries(&self) -> Api<AuditEntry> {
+        Api::default_namespaced(self.client.clone())
+    }
+
+    /// The read model as it is now.
+    pub async fn feed(&self) -> Feed {
+        let mut feed = Feed::start(&self.client, Some(&self.target.namespace));
+        feed.until(World::is_live).await;
+        feed
+    }
+
+    /// Who asks for what.
+    pub fn asked(&self, operation: &str, user: &str) -> Asked {
+        Asked {
+            operation: operation.to_owned(),
+            now: Timestamp::now(),
+            user: user.to_owned(),
+            reason: None,
+            namespace: self.target.namespace.clone(),
+        }
+    }
+
+    /// Plans the deployment of a release to dev.
+    pub fn deployment(&self, world: &World, release: &str, operation: &str, user: &str) -> Plan {
+        let command = Deploy {
+            component: "cart".to_owned(),
+            environment: "dev".to_owned(),
+            release: release.to_owned(),
+            skip_path: false,
+        };
+        deploy::plan(world, &command, &self.asked(operation, user)).unwrap()
+    }
+
+    /// The entries of a pin, oldest first, once they were found to be valid and without a gap: one for
+    /// each generation.
+    pub async fn chain(&self, pin: &str) -> Vec<AuditEntry> {
+        let pin = self.pins().get(pin).await.unwrap();
+        let of_pin = ListParams::default().fields(&format!("spec.subject.name={}", pin.name_any()));
+        let mut entries = self.entries().list(&of_pin).await.unwrap().items;
+        entries.sort_by_key(|entry| entry.spec.revision);
+        let verdict = audit::verify(std::slice::from_ref(&pin), &entries);
+        assert!(verdict.is_valid(), "{verdict:?}");
+        assert_eq!(verdict.warnings, [], "no gaps");
+        assert_eq!(entries.len() as i64, pin.metadata.generation.unwrap());
+        entries
+    }
+}
+
+/// A pin as somebody writes it by hand.
+pub fn pin(component: &str, environment: &str, release: &str) -> ReleasePin {
+    let name = bowline::api::names::pin(component, environment);
+    let spec = json!({"component": component, "environment": environment, "releaseRef": {"name": release}});
+    let spec: ReleasePinSpec = serde_json::from_value(spec).unwrap();
+    let mut pin = ReleasePin::new(&name, spec);
+    for (label, value) in [
+        (labels::COMPONENT, component),
+        (labels::ENVIRONMENT, environment),
+    ] {
+        pin.labels_mut().insert(label.to_owned(), value.to_owned());
+    }
+    pin
+}
+
+/// Applies a plan of one change, which has to be done.
+pub async fn done(client: &Client, plan: &Plan) -> i64 {
+    match apply(client, plan, &plan.items[0], &Timestamp::now).await {
+        Ok(Applied::Done(revision)) => revision,
+        other => panic!("{other:?}"),
+    }
+}

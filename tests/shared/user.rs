@@ -1,0 +1,89 @@
+//! Somebody who runs the program.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+use crate::place::Target;
+
+/// A user: a home, and the flags that choose a target.
+#[derive(Clone)]
+pub struct User {
+    home: PathBuf,
+    flags: Vec<String>,
+}
+
+/// How a run ended and what it printed.
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Ran {
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Ran {
+            code: output.status.code().unwrap_or(-1),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        }
+    }
+}
+
+impl User {
+    /// A user of a target, with nothing in between.
+    pub fn of(target: &Target) -> User {
+        User::with(target, target.flags())
+    }
+
+    /// A user of whatever the flags lead to.
+    pub fn with(target: &Target, flags: Vec<String>) -> User {
+        User {
+            home: target.home.path().to_owned(),
+            flags,
+        }
+    }
+
+    /// Starts a run.
+    pub fn start(&self, line: &str) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_bowline"))
+            .args(line.split_whitespace())
+            .args(&self.flags)
+            .current_dir(&self.home)
+            .env_clear()
+            .env("HOME", &self.home)
+            .env("USER", "ana")
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// Runs a line to its end.
+    pub async fn run(&self, line: &str) -> Ran {
+        ended(self.start(line)).await
+    }
+
+    /// Runs a line that has to end well, and returns what it printed and said.
+    pub async fn done(&self, line: &str) -> (String, String) {
+        let ran = self.run(line).await;
+        assert_eq!(ran.code, 0, "{line}: {}", ran.err);
+        (ran.out, ran.err)
+    }
+
+    /// Runs a line that has to end with a code and to say something.
+    pub async fn ends(&self, line: &str, code: i32, why: &str) -> Ran {
+        let ran = self.run(line).await;
+        assert_eq!(ran.code, code, "{line}: {}", ran.err);
+        assert!(ran.err.contains(why), "{line}: {} has no {why:?}", ran.err);
+        ran
+    }
+}
+
+/// Waits for the end of a run.
+pub async fn ended(run: Child) -> Ran {
+    let output = tokio::task::spawn_blocking(move || run.wait_with_output());
+    output.await.unwrap().unwrap().into()
+}
