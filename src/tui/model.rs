@@ -24,7 +24,7 @@ use crate::engine::world::feed::Touched;
 #[derive(Debug)]
 pub enum Event {
     /// A key was pressed.
-    Key(Key),
+    Key(crossterm::event::KeyEvent),
     /// Text was pasted.
     Paste(String),
     /// The terminal has another size now.
