@@ -14,6 +14,7 @@ pub mod diff;
 pub mod ledger;
 pub mod live;
 pub mod marking;
+pub mod matrix;
 pub mod ownership;
 pub mod pages;
 pub mod plan;

@@ -180,7 +180,7 @@ fn target(
 
 /// Returns the newest move to another release than the one that counts, which was healthy when it was
 /// replaced, is still there and is not marked bad.
-pub(super) fn last_good<'w>(world: &World, pin: &'w Pin, now: Timestamp) -> Option<&'w Move> {
+pub fn last_good<'w>(world: &World, pin: &'w Pin, now: Timestamp) -> Option<&'w Move> {
     let current = pin.effective_release(now);
     pin.moves.iter().rfind(|ran| {
         let release = world.release(&super::beside(&pin.key, &ran.release));
