@@ -25,14 +25,46 @@ struct Command {
 
 /// The commands that are no action under another name.
 const COMMANDS: &[Command] = &[
-    Command { name: "hold", arguments: "[FOR]", about: "hold what is selected, for 4h or until lifted" },
-    Command { name: "rollback", arguments: "[RELEASE]", about: "roll back, to a release or to the last good" },
-    Command { name: "context", arguments: "NAME", about: "go to another context" },
-    Command { name: "ns", arguments: "NAME", about: "go to another namespace" },
-    Command { name: "theme", arguments: "NAME", about: "change the colours" },
-    Command { name: "write", arguments: "FOR", about: "let writes pass on a protected context, for 15m" },
-    Command { name: "tour", arguments: "[off]", about: "begin the guided tour, or end it" },
-    Command { name: "q", arguments: "", about: "leave bowline" },
+    Command {
+        name: "hold",
+        arguments: "[FOR]",
+        about: "hold what is selected, for 4h or until lifted",
+    },
+    Command {
+        name: "rollback",
+        arguments: "[RELEASE]",
+        about: "roll back, to a release or to the last good",
+    },
+    Command {
+        name: "context",
+        arguments: "NAME",
+        about: "go to another context",
+    },
+    Command {
+        name: "ns",
+        arguments: "NAME",
+        about: "go to another namespace",
+    },
+    Command {
+        name: "theme",
+        arguments: "NAME",
+        about: "change the colours",
+    },
+    Command {
+        name: "write",
+        arguments: "FOR",
+        about: "let writes pass on a protected context, for 15m",
+    },
+    Command {
+        name: "tour",
+        arguments: "[off]",
+        about: "begin the guided tour, or end it",
+    },
+    Command {
+        name: "q",
+        arguments: "",
+        about: "leave bowline",
+    },
 ];
 
 /// Names that people try, for screens and actions.
@@ -65,7 +97,9 @@ pub fn offers(model: &Model, _: &World, text: &str) -> Vec<Offer> {
     let Some(rest) = rest else {
         let commands = COMMANDS.iter().map(|command| Offer {
             text: command.name.to_owned(),
-            about: format!("{} {}", command.arguments, command.about).trim().to_owned(),
+            about: format!("{} {}", command.arguments, command.about)
+                .trim()
+                .to_owned(),
         });
         let aliases = ALIASES.iter().map(|(name, action)| Offer {
             text: (*name).to_owned(),
@@ -142,7 +176,12 @@ pub fn run(
         ("rollback", [release]) => {
             let subject = model.front().subject(world);
             match orders::of(Action::Rollback, &subject, world, &model.ground, now) {
-                Ok(Wanted::Order(Order::Move(desk::Order::Rollback { component, environment, hold, .. }))) => {
+                Ok(Wanted::Order(Order::Move(desk::Order::Rollback {
+                    component,
+                    environment,
+                    hold,
+                    ..
+                }))) => {
                     vec![Wish::Order(Order::Move(desk::Order::Rollback {
                         component,
                         environment,
@@ -170,7 +209,10 @@ pub fn run(
             }
             None => said(
                 Level::Error,
-                format!("there is no theme {name}; there are {}", theme::names().join(", ")),
+                format!(
+                    "there is no theme {name}; there are {}",
+                    theme::names().join(", ")
+                ),
             ),
         },
         ("write", [lasting]) => write(model, now, lasting, effects),
@@ -185,7 +227,10 @@ pub fn run(
         }
         (name, []) => {
             let alias = ALIASES.iter().find(|(known, _)| *known == name);
-            match alias.map(|(_, action)| *action).or_else(|| Action::named(name)) {
+            match alias
+                .map(|(_, action)| *action)
+                .or_else(|| Action::named(name))
+            {
                 Some(action) => vec![Wish::Run(action)],
                 None => said(Level::Error, unknown(name)),
             }
@@ -206,7 +251,10 @@ fn write(model: &mut Model, now: Timestamp, lasting: &str, effects: &mut Vec<Eff
     let say = |level, text: String| vec![Wish::Say(level, text)];
     if !model.ground.protected {
         return match &model.ground.readonly {
-            Some(why) => say(Level::Error, format!("read-only cannot be lifted here: {why}")),
+            Some(why) => say(
+                Level::Error,
+                format!("read-only cannot be lifted here: {why}"),
+            ),
             None => say(Level::Info, "writes pass here already".to_owned()),
         };
     }

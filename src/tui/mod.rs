@@ -20,6 +20,7 @@ pub mod pen;
 pub mod prompt;
 mod prompting;
 pub mod roster;
+pub mod runner;
 pub mod screens;
 pub mod tasks;
 pub mod theme;

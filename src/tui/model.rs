@@ -77,7 +77,10 @@ impl Ground {
 
     /// Words a moment of today as a time, and another one with its day.
     pub fn clock(&self, at: Timestamp, now: Timestamp) -> String {
-        let (at, now) = (at.to_zoned(self.zone.clone()), now.to_zoned(self.zone.clone()));
+        let (at, now) = (
+            at.to_zoned(self.zone.clone()),
+            now.to_zoned(self.zone.clone()),
+        );
         let format = match at.date() == now.date() {
             true => "%H:%M:%S",
             false => "%Y-%m-%d %H:%M",

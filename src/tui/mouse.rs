@@ -10,7 +10,13 @@ use super::update::run;
 use crate::engine::world::World;
 
 /// Takes what the mouse did.
-pub fn used(model: &mut Model, world: &World, now: Timestamp, mouse: MouseEvent, effects: &mut Vec<Effect>) {
+pub fn used(
+    model: &mut Model,
+    world: &World,
+    now: Timestamp,
+    mouse: MouseEvent,
+    effects: &mut Vec<Effect>,
+) {
     let action = match mouse.kind {
         MouseEventKind::ScrollUp => Action::Up,
         MouseEventKind::ScrollDown => Action::Down,

@@ -46,11 +46,14 @@ pub fn of(
         Action::MarkBad => mark(subject, world, ground, now, Verdict::Bad),
         Action::MarkGood => mark(subject, world, ground, now, Verdict::Good),
         _ => {
-            let place = subject.place().ok_or_else(|| match subject.components.len() {
-                0 => "no component is selected".to_owned(),
-                _ => "this is done to one component at a time; esc clears the marks".to_owned(),
-            })?;
-            let (component, environment) = (place.component.to_string(), place.environment.to_string());
+            let place = subject
+                .place()
+                .ok_or_else(|| match subject.components.len() {
+                    0 => "no component is selected".to_owned(),
+                    _ => "this is done to one component at a time; esc clears the marks".to_owned(),
+                })?;
+            let (component, environment) =
+                (place.component.to_string(), place.environment.to_string());
             let order = match action {
                 Action::Rollback => desk::Order::Rollback {
                     component,
@@ -91,7 +94,10 @@ fn one_of(question: &str, mut options: Vec<(String, Order)>) -> Option<Wanted> {
 
 /// From the selected environment to the next; from the last, what comes to it.
 fn promote(subject: &Subject, world: &World, ground: &Ground) -> Result<Wanted, String> {
-    let environment = subject.environment.as_deref().ok_or("no environment is selected")?;
+    let environment = subject
+        .environment
+        .as_deref()
+        .ok_or("no environment is selected")?;
     if subject.components.is_empty() {
         return Err("no component is selected".to_owned());
     }
@@ -108,9 +114,15 @@ fn promote(subject: &Subject, world: &World, ground: &Ground) -> Result<Wanted, 
         }))
     };
     let onward = pipeline.targets_of(environment);
-    let onward: Vec<_> = onward.iter().map(|to| ((*to).to_owned(), order(environment, to))).collect();
+    let onward: Vec<_> = onward
+        .iter()
+        .map(|to| ((*to).to_owned(), order(environment, to)))
+        .collect();
     let hither = pipeline.sources_of(environment);
-    let hither: Vec<_> = hither.iter().map(|from| (format!("from {from}"), order(from, environment))).collect();
+    let hither: Vec<_> = hither
+        .iter()
+        .map(|from| (format!("from {from}"), order(from, environment)))
+        .collect();
     let options = if onward.is_empty() { hither } else { onward };
     one_of("promote to which environment?", options)
         .ok_or_else(|| format!("no path leads from {environment} to another environment"))
@@ -118,9 +130,15 @@ fn promote(subject: &Subject, world: &World, ground: &Ground) -> Result<Wanted, 
 
 /// A release of the current definitions, to where the pipeline begins.
 fn deploy(subject: &Subject, world: &World, ground: &Ground) -> Result<Wanted, String> {
-    let component = subject.component().ok_or("one component is deployed at a time")?;
+    let component = subject
+        .component()
+        .ok_or("one component is deployed at a time")?;
     let firsts: Vec<String> = match world.pipeline(&ground.namespace) {
-        Some(pipeline) => pipeline.first_environments().into_iter().map(str::to_owned).collect(),
+        Some(pipeline) => pipeline
+            .first_environments()
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
         None => world.environment_names(&ground.namespace),
     };
     let options = firsts.into_iter().map(|environment| {
@@ -137,7 +155,12 @@ fn deploy(subject: &Subject, world: &World, ground: &Ground) -> Result<Wanted, S
 }
 
 /// The hold that there is, or one of several.
-fn unhold(component: &str, environment: &str, world: &World, ground: &Ground) -> Result<Wanted, String> {
+fn unhold(
+    component: &str,
+    environment: &str,
+    world: &World,
+    ground: &Ground,
+) -> Result<Wanted, String> {
     let key = Key::new(&ground.namespace, component);
     let pin = world
         .pin_of(&key, environment)

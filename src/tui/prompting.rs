@@ -145,19 +145,28 @@ fn line(
 
 /// Brings back what was typed before.
 fn recall(model: &mut Model, world: &World, now: Timestamp, older: bool) {
-    let Model { over, typed: past, .. } = model;
+    let Model {
+        over, typed: past, ..
+    } = model;
     let Some(Over::Prompt(prompt)) = over else {
         return;
     };
     let sign = prompt.sign();
-    let past: Vec<&str> = past.iter().rev().filter_map(|line| line.strip_prefix(sign)).collect();
+    let past: Vec<&str> = past
+        .iter()
+        .rev()
+        .filter_map(|line| line.strip_prefix(sign))
+        .collect();
     let at = match (prompt.recalled, older) {
         (None, true) => Some(0),
         (Some(at), true) => Some((at + 1).min(past.len().saturating_sub(1))),
         (Some(at), false) => at.checked_sub(1),
         (None, false) => None,
     };
-    let text = at.and_then(|at| past.get(at)).map_or("", |text| *text).to_owned();
+    let text = at
+        .and_then(|at| past.get(at))
+        .map_or("", |text| *text)
+        .to_owned();
     prompt.replace(&text);
     prompt.recalled = at;
     typed(model, world, now);

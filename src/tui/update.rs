@@ -38,7 +38,10 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
             model.stack.push(Screen::Matrix(Box::default()));
             model.forth.clear();
             model.over = None;
-            let words = format!("now in {}, namespace {}", model.ground.target, model.ground.namespace);
+            let words = format!(
+                "now in {}, namespace {}",
+                model.ground.target, model.ground.namespace
+            );
             say(model, now, Level::Info, words);
         }
         Event::Connected(_, Err(why)) => say(model, now, Level::Error, why),
@@ -173,11 +176,21 @@ pub(super) fn plan(
     }
 }
 
-fn pressed(model: &mut Model, world: &World, now: Timestamp, event: KeyEvent, effects: &mut Vec<Effect>) {
+fn pressed(
+    model: &mut Model,
+    world: &World,
+    now: Timestamp,
+    event: KeyEvent,
+    effects: &mut Vec<Effect>,
+) {
     let Some(key) = Key::of(event) else {
         return;
     };
-    if model.notice.as_ref().is_some_and(|notice| notice.level != Level::Error) {
+    if model
+        .notice
+        .as_ref()
+        .is_some_and(|notice| notice.level != Level::Error)
+    {
         model.notice = None;
     }
     if model.over.is_some() {
@@ -185,7 +198,9 @@ fn pressed(model: &mut Model, world: &World, now: Timestamp, event: KeyEvent, ef
         return;
     }
     if model.pressed.is_empty() {
-        let handled = front(model, world, now, effects, |screen, turn| screen.key(event, turn));
+        let handled = front(model, world, now, effects, |screen, turn| {
+            screen.key(event, turn)
+        });
         if handled == Some(Handled::Yes) {
             return;
         }
@@ -202,7 +217,12 @@ fn pressed(model: &mut Model, world: &World, now: Timestamp, event: KeyEvent, ef
             let unknown = Key::print(&model.pressed);
             model.pressed.clear();
             if !modes.contains(&Mode::Text) {
-                say(model, now, Level::Info, format!("{unknown} does nothing here; ? lists the keys"));
+                say(
+                    model,
+                    now,
+                    Level::Info,
+                    format!("{unknown} does nothing here; ? lists the keys"),
+                );
             }
         }
     }
@@ -216,7 +236,12 @@ fn pasted(model: &mut Model, world: &World, now: Timestamp, text: &str, effects:
     let taken = front(model, world, now, effects, |screen, _| screen.paste(text));
     if taken != Some(Handled::Yes) {
         // Keys in what was pasted must not be taken for commands.
-        say(model, now, Level::Warning, "what was pasted was dropped: nothing takes text here");
+        say(
+            model,
+            now,
+            Level::Warning,
+            "what was pasted was dropped: nothing takes text here",
+        );
     }
 }
 
@@ -231,7 +256,9 @@ pub(super) fn run(
     if let Some(tour) = &mut model.tour {
         tour.follow(action);
     }
-    let handled = front(model, world, now, effects, |screen, turn| screen.act(action, turn));
+    let handled = front(model, world, now, effects, |screen, turn| {
+        screen.act(action, turn)
+    });
     if handled == Some(Handled::Yes) {
         return;
     }
@@ -240,7 +267,12 @@ pub(super) fn run(
         Action::Quit => quit(model, world, now, effects),
         Action::Back | Action::HistoryBack => close(model),
         Action::Interrupt => match model.stack.len() {
-            1 => say(model, now, Level::Info, "nothing is under way here; q leaves bowline"),
+            1 => say(
+                model,
+                now,
+                Level::Info,
+                "nothing is under way here; q leaves bowline",
+            ),
             _ => close(model),
         },
         Action::HistoryForth => {
@@ -264,15 +296,29 @@ pub(super) fn run(
 
 /// Leaves the program, unless something is being written.
 fn quit(model: &mut Model, _: &World, now: Timestamp, effects: &mut Vec<Effect>) {
-    let writing = model.tasks.iter().any(|task| matches!(task.state, tasks::State::Applying));
+    let writing = model
+        .tasks
+        .iter()
+        .any(|task| matches!(task.state, tasks::State::Applying));
     match writing {
-        true => say(model, now, Level::Warning, "something is being written; q again when that is done"),
+        true => say(
+            model,
+            now,
+            Level::Warning,
+            "something is being written; q again when that is done",
+        ),
         false => effects.push(Effect::Quit),
     }
 }
 
 /// Orders what a key means for what is selected.
-fn order(model: &mut Model, world: &World, now: Timestamp, action: Action, effects: &mut Vec<Effect>) {
+fn order(
+    model: &mut Model,
+    world: &World,
+    now: Timestamp,
+    action: Action,
+    effects: &mut Vec<Effect>,
+) {
     let subject: Subject = model.front().subject(world);
     match orders::of(action, &subject, world, &model.ground, now) {
         Ok(Wanted::Order(order)) => plan(model, world, now, order, effects),
@@ -298,7 +344,12 @@ fn answered(
             return;
         }
         Answer::Exported(Ok(path)) => {
-            return say(model, now, Level::Done, format!("written to {}", path.display()));
+            return say(
+                model,
+                now,
+                Level::Done,
+                format!("written to {}", path.display()),
+            );
         }
         Answer::Exported(Err(why)) => return say(model, now, Level::Error, why),
         answer => Some(answer),

@@ -17,7 +17,12 @@ use crate::engine::world::{Freshness, Source, World};
 use crate::text;
 
 /// Draws everything; returns when something drawn turns over by itself.
-pub fn view(model: &Model, world: &World, now: Timestamp, buffer: &mut Buffer) -> Option<Timestamp> {
+pub fn view(
+    model: &Model,
+    world: &World,
+    now: Timestamp,
+    buffer: &mut Buffer,
+) -> Option<Timestamp> {
     let turns = Cell::new(None);
     let look = &model.look;
     let mut sheet = Sheet::new(buffer, &look.theme, look.glyphs, now, &turns);
@@ -58,14 +63,21 @@ fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let (fresh, role) = freshness(sheet, scene.world);
     let armed = ground.armed.filter(|until| now < *until).map(|until| {
         let left = until.duration_since(now).as_secs();
-        sheet.turn(now.checked_add(SignedDuration::from_secs(1)).unwrap_or(until));
+        sheet.turn(
+            now.checked_add(SignedDuration::from_secs(1))
+                .unwrap_or(until),
+        );
         format!(" WRITE {} ", text::age(left))
     });
     let mut pen = sheet.line(0);
-    pen.skip(1).put("bowline", Role::Title).skip(2).put(&ground.target, Role::Text);
+    pen.skip(1)
+        .put("bowline", Role::Title)
+        .skip(2)
+        .put(&ground.target, Role::Text);
     for part in [&ground.namespace, &ground.user] {
         if !part.is_empty() {
-            pen.put(&format!(" {dot} "), Role::Muted).put(part, Role::Text);
+            pen.put(&format!(" {dot} "), Role::Muted)
+                .put(part, Role::Text);
         }
     }
     pen.skip(2);
@@ -84,7 +96,9 @@ fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let right = text::width(&fresh) + text::width(&clock) + 5;
     if pen.room() > right {
         let wide = u16::try_from(pen.room() - right).unwrap_or_default();
-        pen.skip(wide).put(&fresh, role).right(&format!("{clock} "), Role::Muted);
+        pen.skip(wide)
+            .put(&fresh, role)
+            .right(&format!("{clock} "), Role::Muted);
     }
     crumbs(sheet, scene);
 }
@@ -120,7 +134,11 @@ fn crumbs(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         if at > 0 {
             pen.put(" > ", Role::Muted);
         }
-        let role = if at + 1 == model.stack.len() { Role::Title } else { Role::Breadcrumb };
+        let role = if at + 1 == model.stack.len() {
+            Role::Title
+        } else {
+            Role::Breadcrumb
+        };
         pen.put(&screen.title(), role);
     }
     if let Screen::Matrix(matrix) = model.front()
@@ -161,14 +179,12 @@ fn crumbs(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
 fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let model = scene.model;
     let (keymap, modes) = (&model.look.keymap, model.front().modes());
+    let now = sheet.now;
     let mut pen = sheet.line(0);
     pen.skip(1);
-    if !model.pressed.is_empty()
-        && let Step::More(next) = keymap.step(modes, &model.pressed)
-    {
+    if !model.pressed.is_empty() {
         let so_far = super::keymap::Key::print(&model.pressed);
         pen.put(&so_far, Role::Key).put(" ...", Role::Muted);
-        let _ = next;
         return;
     }
     if let Some(notice) = &model.notice {
@@ -198,7 +214,7 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
             continue;
         };
         // A key that is refused stays listed, dimmed.
-        let refused = action.plans() && model.ground.unwritable(sheet_now(scene)).is_some();
+        let refused = action.plans() && model.ground.unwritable(now).is_some();
         let (key, description) = match refused {
             true => (Role::Muted, Role::Muted),
             false => (Role::Key, Role::KeyDescription),
@@ -207,12 +223,11 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         if pen.room() < wide {
             break;
         }
-        pen.put(&keys, key).put(" ", key).put(word, description).skip(2);
+        pen.put(&keys, key)
+            .put(" ", key)
+            .put(word, description)
+            .skip(2);
     }
-}
-
-
-    Timestamp::UNIX_EPOCH
 }
 
 /// Draws the line that is typed.
@@ -243,7 +258,10 @@ fn over(mut sheet: Sheet<'_>, model: &Model) {
 
 /// Draws what could be meant, above the line.
 fn offers(sheet: &mut Sheet<'_>, prompt: &Prompt) {
-    let height = u16::try_from(prompt.offers.len()).unwrap_or(u16::MAX).min(10).min(sheet.height());
+    let height = u16::try_from(prompt.offers.len())
+        .unwrap_or(u16::MAX)
+        .min(10)
+        .min(sheet.height());
     let top = sheet.height() - height;
     let mut part = sheet.rows(top, height);
     part.clear();
@@ -257,16 +275,27 @@ fn offers(sheet: &mut Sheet<'_>, prompt: &Prompt) {
         if at == chosen {
             pen.over(Role::Selection);
         }
-        pen.skip(1).cell(&offer.text, 40, Role::Text).skip(1).put(&offer.about, Role::Muted).rest();
+        pen.skip(1)
+            .cell(&offer.text, 40, Role::Text)
+            .skip(1)
+            .put(&offer.about, Role::Muted)
+            .rest();
     }
 }
 
 /// Draws a choice in the middle.
 fn choices(sheet: &mut Sheet<'_>, choice: &Choice) {
-    let widest = choice.options.iter().map(|(name, _)| text::width(name)).max().unwrap_or_default();
+    let widest = choice
+        .options
+        .iter()
+        .map(|(name, _)| text::width(name))
+        .max()
+        .unwrap_or_default();
     let width = widest.max(text::width(&choice.question)) + 8;
     let width = u16::try_from(width).unwrap_or(u16::MAX).min(sheet.width());
-    let height = u16::try_from(choice.options.len() + 3).unwrap_or(u16::MAX).min(sheet.height());
+    let height = u16::try_from(choice.options.len() + 3)
+        .unwrap_or(u16::MAX)
+        .min(sheet.height());
     let area = Rect {
         x: sheet.area.x + (sheet.width() - width) / 2,
         y: sheet.area.y + (sheet.height() - height) / 2,
@@ -276,12 +305,17 @@ fn choices(sheet: &mut Sheet<'_>, choice: &Choice) {
     let mut part = sheet.part(area);
     part.clear();
     part.rule(0, &choice.question, Role::Title);
-    for (row, (at, (name, _))) in (1..height.saturating_sub(1)).zip(choice.options.iter().enumerate()) {
+    for (row, (at, (name, _))) in
+        (1..height.saturating_sub(1)).zip(choice.options.iter().enumerate())
+    {
         let mut pen = part.line(row);
         if at == choice.chosen {
             pen.over(Role::Selection);
         }
-        pen.skip(2).put(&format!("{} ", at + 1), Role::Key).put(name, Role::Text).rest();
+        pen.skip(2)
+            .put(&format!("{} ", at + 1), Role::Key)
+            .put(name, Role::Text)
+            .rest();
     }
     part.rule(height - 1, "", Role::Border);
 }
@@ -297,7 +331,9 @@ fn which_key(sheet: &mut Sheet<'_>, model: &Model) {
     };
     let columns = usize::from((sheet.width() / 40).max(1));
     let rows = next.len().div_ceil(columns);
-    let height = u16::try_from(rows + 1).unwrap_or(u16::MAX).min(sheet.height());
+    let height = u16::try_from(rows + 1)
+        .unwrap_or(u16::MAX)
+        .min(sheet.height());
     let top = sheet.height() - height;
     let mut part = sheet.rows(top, height);
     part.clear();
@@ -326,11 +362,19 @@ fn tour_height(model: &Model, width: u16, height: u16) -> u16 {
 
 /// Draws the tour of the demo.
 fn guide(sheet: &mut Sheet<'_>, model: &Model) {
-    let Some((tour, words)) = model.tour.as_ref().and_then(|tour| Some((tour, tour.words()?))) else {
+    let Some((tour, words)) = model
+        .tour
+        .as_ref()
+        .and_then(|tour| Some((tour, tour.words()?)))
+    else {
         return;
     };
     let (step, of) = tour.place();
-    sheet.rule(0, &format!("tour {step} of {of}, :tour off ends it"), Role::Prompt);
+    sheet.rule(
+        0,
+        &format!("tour {step} of {of}, :tour off ends it"),
+        Role::Prompt,
+    );
     let width = usize::from(sheet.width().saturating_sub(4));
     for (row, line) in (1..).zip(super::widgets::wrap(words, width)) {
         sheet.line(row).skip(3).put(&line, Role::Text);

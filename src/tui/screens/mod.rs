@@ -75,7 +75,12 @@ impl Screen {
     }
 
     /// Takes what a request brought, if it was its own.
-    pub fn answer(&mut self, ticket: Ticket, answer: Answer, turn: &mut Turn<'_>) -> Option<Answer> {
+    pub fn answer(
+        &mut self,
+        ticket: Ticket,
+        answer: Answer,
+        turn: &mut Turn<'_>,
+    ) -> Option<Answer> {
         match self {
             Self::Matrix(state) => state.answer(ticket, answer, turn),
             Self::Plan(state) => state.answer(ticket, answer, turn),
