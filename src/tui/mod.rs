@@ -5,3 +5,5 @@
 //! what the target's watches tell is shown, never what was hoped for.
 
 pub mod action;
+pub mod picture;
+pub mod terminal;
