@@ -151,8 +151,10 @@ impl Theme {
         if self.depth <= Depth::Ansi16 {
             return role.patch(ground);
         }
-        // A badge keeps a ground of its own; the paper of the whole screen is none.
+        // A badge keeps a ground of its own; the paper of the whole screen is none, and the terminal's own
+        // letters need not be read on a ground that is not the terminal's.
         role.bg = role.bg.filter(|bg| Some(*bg) != paper);
+        role.fg = role.fg.filter(|fg| *fg != Color::Reset);
         ground.patch(role)
     }
 
