@@ -4,12 +4,13 @@ use super::*;
 use crate::tui::action::WORDS;
 
 /// The modes of everything that can be in front.
-const STACKS: [&[Mode]; 5] = [
+const STACKS: [&[Mode]; 6] = [
     &[Mode::Matrix, Mode::List, Mode::Global],
     &[Mode::List, Mode::Global],
     &[Mode::Diff, Mode::Global],
     &[Mode::Plan, Mode::Global],
     &[Mode::Text],
+    &[Mode::Plan, Mode::Text],
 ];
 
 fn keys(text: &str) -> Vec<Key> {
