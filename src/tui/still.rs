@@ -152,7 +152,7 @@ impl Still {
             .strip_prefix('"')
             .and_then(|keys| keys.strip_suffix('"'));
         let keys = match typed {
-            Some(text) => text.chars().map(typed).collect(),
+            Some(text) => text.chars().map(character).collect(),
             None => Key::sequence(keys).unwrap(),
         };
         for key in keys {
@@ -227,7 +227,7 @@ impl Still {
     }
 }
 
-fn typed(c: char) -> Key {
+fn character(c: char) -> Key {
     Key::of(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)).unwrap()
 }
 
