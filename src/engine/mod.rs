@@ -23,6 +23,7 @@ pub mod preview;
 pub mod recording;
 mod repeat;
 pub mod revisions;
+pub mod rollout;
 pub mod rules;
 pub mod whoami;
 pub mod world;

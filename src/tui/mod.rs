@@ -6,4 +6,6 @@
 
 pub mod action;
 pub mod filter;
+pub mod keymap;
 pub mod roster;
+pub mod theme;

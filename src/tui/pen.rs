@@ -263,6 +263,12 @@ impl Pen<'_> {
         self
     }
 
+    /// Puts nothing under what follows.
+    pub fn plain(&mut self) -> &mut Self {
+        self.base = Style::new();
+        self
+    }
+
     /// Writes a text, cleaned, as far as there is room.
     pub fn put(&mut self, text: &str, role: Role) -> &mut Self {
         self.styled(text, self.theme.style(role))

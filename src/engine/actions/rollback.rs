@@ -112,7 +112,7 @@ fn is_held_already(pin: &Pin, wanted: &Hold, release: &str, asked: &Asked) -> bo
 }
 
 /// The id of a hold: short, and the same when the operation is repeated.
-pub(super) fn hold_id(operation: &str) -> String {
+pub(in crate::engine) fn hold_id(operation: &str) -> String {
     let id: String = operation.chars().take(8).collect();
     format!("hold-{id}")
 }

@@ -377,9 +377,8 @@ impl Roster {
             true => self.find(&self.shown, slot).ok(),
             false => None,
         };
-        at.map(|at| {
-            self.shown.remove(at);
-            at
+        at.inspect(|at| {
+            self.shown.remove(*at);
         })
     }
 
