@@ -6,6 +6,7 @@
 
 pub mod action;
 pub mod filter;
+pub mod jump;
 pub mod keymap;
 pub mod roster;
 pub mod theme;
