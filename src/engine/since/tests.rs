@@ -110,7 +110,7 @@ fn the_likeliest_cause_comes_first() {
     let start = "2026-11-16T08:03:00Z".parse().unwrap();
     let suspects = rank(&past, &world, &columns, start, start);
     assert_eq!(suspects.len(), 6);
-    assert_eq!(suspects[0].what, What::Made("search-v2".to_owned()));
+    assert_eq!(suspects[0].what, What::Made("cart-v2".to_owned()));
     assert_eq!(suspects[0].why, "made 60 s before");
     assert!(told(&suspects).contains(&"cart -: made 2 min before, runs nowhere".to_owned()));
 }
