@@ -300,6 +300,8 @@ pub struct Then<'p> {
 }
 
 /// What is on record of one place at a moment.
+// A few are made for each frame, and none is kept.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Recorded<'p> {
     /// This ran.

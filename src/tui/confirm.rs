@@ -56,9 +56,9 @@ impl Demand {
     fn of_moves(plan: &Plan, world: &World) -> Self {
         let changing = || plan.items.iter().filter(|item| !item.unchanged);
         let production = changing().find(|item| {
-            item.facts.iter().any(
-                |fact| matches!(fact, Fact::Environment { spec, .. } if spec.is_production),
-            )
+            item.facts
+                .iter()
+                .any(|fact| matches!(fact, Fact::Environment { spec, .. } if spec.is_production))
         });
         let first = |environment: &str, namespace: &str| {
             let pipeline = world.pipeline(namespace);
@@ -119,9 +119,12 @@ impl Demand {
 impl Confirmation {
     /// Begins with nothing typed.
     pub fn new(demand: Demand) -> Self {
+        let mut line = TextArea::default();
+        // One line needs no underline to be found.
+        line.set_cursor_line_style(ratatui::style::Style::new());
         Self {
             demand,
-            line: TextArea::default(),
+            line,
             editor: false,
             apply: false,
             complaint: None,
@@ -180,16 +183,52 @@ mod tests {
         let ok = |reason: &str| Ok(Some(reason.to_owned()));
         let no = |why: &str| Err(why.to_owned());
         for (demand, typed, expected) in [
-            (demand(&["production"], true), "production errors up", ok("errors up")),
-            (demand(&["production"], true), "  production   errors\nup ", ok("errors\nup")),
-            (demand(&["production"], true), "production", no("a reason is wanted here: type why")),
-            (demand(&["production"], true), "", no("type production to confirm")),
+            (
+                demand(&["production"], true),
+                "production errors up",
+                ok("errors up"),
+            ),
+            (
+                demand(&["production"], true),
+                "  production   errors\nup ",
+                ok("errors\nup"),
+            ),
+            (
+                demand(&["production"], true),
+                "production",
+                no("a reason is wanted here: type why"),
+            ),
+            (
+                demand(&["production"], true),
+                "",
+                no("type production to confirm"),
+            ),
             (demand(&["production"], false), "production", Ok(None)),
-            (demand(&["production"], false), "prod", no("prod is not production")),
-            (demand(&["production"], false), "productions", no("productions is not production")),
-            (demand(&["production", "3"], false), "production 3 all of it", ok("all of it")),
-            (demand(&["production", "3"], false), "production 2", no("2 is not 3")),
-            (demand(&["production", "3"], false), "production", no("type 3 to confirm")),
+            (
+                demand(&["production"], false),
+                "prod",
+                no("prod is not production"),
+            ),
+            (
+                demand(&["production"], false),
+                "productions",
+                no("productions is not production"),
+            ),
+            (
+                demand(&["production", "3"], false),
+                "production 3 all of it",
+                ok("all of it"),
+            ),
+            (
+                demand(&["production", "3"], false),
+                "production 2",
+                no("2 is not 3"),
+            ),
+            (
+                demand(&["production", "3"], false),
+                "production",
+                no("type 3 to confirm"),
+            ),
             (demand(&[], true), "leaks", ok("leaks")),
             (demand(&[], false), "", Ok(None)),
         ] {

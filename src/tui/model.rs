@@ -24,7 +24,7 @@ use crate::engine::world::feed::Touched;
 #[derive(Debug)]
 pub enum Event {
     /// A key was pressed.
-    Key(Key),
+    Key(crossterm::event::KeyEvent),
     /// Text was pasted.
     Paste(String),
     /// The terminal has another size now.
@@ -39,6 +39,8 @@ pub enum Event {
     Answer(Ticket, Answer),
     /// Another target is in front, or why not.
     Connected(Ticket, Result<Box<Ground>, String>),
+    /// The target says who we are.
+    Known(String),
     /// Time went by.
     Tick,
 }
@@ -77,7 +79,10 @@ impl Ground {
 
     /// Words a moment of today as a time, and another one with its day.
     pub fn clock(&self, at: Timestamp, now: Timestamp) -> String {
-        let (at, now) = (at.to_zoned(self.zone.clone()), now.to_zoned(self.zone.clone()));
+        let (at, now) = (
+            at.to_zoned(self.zone.clone()),
+            now.to_zoned(self.zone.clone()),
+        );
         let format = match at.date() == now.date() {
             true => "%H:%M:%S",
             false => "%Y-%m-%d %H:%M",

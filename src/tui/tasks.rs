@@ -66,7 +66,9 @@ impl Task {
                 if ready == states.len() {
                     return (Progress::Done, "ready".to_owned());
                 }
-                let failing = states.iter().find(|state| matches!(state, Rollout::Failing(_)));
+                let failing = states
+                    .iter()
+                    .find(|state| matches!(state, Rollout::Failing(_)));
                 let unready = states.iter().find(|state| !state.is_ready());
                 let said = failing.or(unready).map_or("", Rollout::words);
                 let words = match states.len() {

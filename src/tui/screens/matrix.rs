@@ -47,7 +47,9 @@ pub struct State {
 
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Matrix").field("column", &self.column).finish_non_exhaustive()
+        f.debug_struct("Matrix")
+            .field("column", &self.column)
+            .finish_non_exhaustive()
     }
 }
 
@@ -90,13 +92,18 @@ impl State {
         };
         let marked = roster.marked();
         let components: Vec<Arc<str>> = match marked.is_empty() {
-            true => roster.selected().map(|key| key.name.clone()).into_iter().collect(),
+            true => roster
+                .selected()
+                .map(|key| key.name.clone())
+                .into_iter()
+                .collect(),
             false => marked.into_iter().map(|key| key.name.clone()).collect(),
         };
         let environment = roster.columns().names().get(self.column).cloned();
-        let pin = roster.selected().zip(environment.as_ref()).and_then(|(component, environment)| {
-            world.pin_of(component, environment)
-        });
+        let pin = roster
+            .selected()
+            .zip(environment.as_ref())
+            .and_then(|(component, environment)| world.pin_of(component, environment));
         Subject {
             components,
             release: pin.map(|pin| pin.release.to_string()),
@@ -119,7 +126,8 @@ impl State {
             Roster::new(Kind::Components, Some(&ground.namespace), &ground.user)
         });
         let rebuild = |touched: &Touched| {
-            touched.key.is_none() || matches!(touched.source, Source::Environments | Source::Pipelines)
+            touched.key.is_none()
+                || matches!(touched.source, Source::Environments | Source::Pipelines)
         };
         if fresh || touched.iter().any(rebuild) {
             roster.rebuild(turn.world, turn.now);
@@ -128,7 +136,9 @@ impl State {
                 roster.touch(turn.world, one, turn.now);
             }
         }
-        self.column = self.column.min(roster.columns().names().len().saturating_sub(1));
+        self.column = self
+            .column
+            .min(roster.columns().names().len().saturating_sub(1));
         self.notice(touched, turn);
         if !self.placed {
             self.place_cursor(turn.world);
@@ -172,7 +182,10 @@ impl State {
             let by = pin.changed_by.as_deref().unwrap_or("somebody");
             if by != turn.ground.user {
                 let release = pin.effective_release(turn.now);
-                let words = format!("{by} changed {} in {}: {release}", pin.component, pin.environment);
+                let words = format!(
+                    "{by} changed {} in {}: {release}",
+                    pin.component, pin.environment
+                );
                 turn.say(Level::Info, words);
             }
         }
@@ -183,7 +196,8 @@ impl State {
         if let Some(roster) = &mut self.roster {
             roster.tick(turn.world, turn.now);
         }
-        self.recent.retain(|_, at| turn.now.duration_since(*at) < RECENT);
+        self.recent
+            .retain(|_, at| turn.now.duration_since(*at) < RECENT);
         self.ask_cause(turn);
     }
 
@@ -197,7 +211,10 @@ impl State {
             return;
         };
         let wanted = (pin.uid.clone(), pin.generation);
-        let asked = self.asking.as_ref().is_some_and(|(_, asked)| *asked == wanted);
+        let asked = self
+            .asking
+            .as_ref()
+            .is_some_and(|(_, asked)| *asked == wanted);
         if asked || self.causes.contains_key(&wanted) {
             return;
         }
@@ -263,12 +280,18 @@ impl State {
                 roster.set_sort(sort, reversed);
                 let name = Sort::ALL.iter().find(|(known, _)| *known == sort);
                 let name = name.map_or("", |(_, name)| name);
-                let way = if reversed { ", the other way round" } else { "" };
+                let way = if reversed {
+                    ", the other way round"
+                } else {
+                    ""
+                };
                 turn.say(Level::Info, format!("sorted by {name}{way}"));
             }
             Action::FaultsOnly => {
                 let mut filter = roster.filter().clone();
-                filter.toggle(filter::Term::new(filter::Ask::Place(filter::OfPlace::Fault)));
+                filter.toggle(filter::Term::new(filter::Ask::Place(
+                    filter::OfPlace::Fault,
+                )));
                 roster.set_filter(filter);
             }
             Action::Pane => self.closed = !self.closed,
@@ -282,9 +305,11 @@ impl State {
 
     /// Moves the cursor to the column of the selected row that is at fault, if its own is not.
     fn to_fault(&mut self, world: &World, now: Timestamp) {
-        let Some((roster, component)) = self.roster.as_ref().and_then(|roster| {
-            Some((roster, roster.selected()?))
-        }) else {
+        let Some((roster, component)) = self
+            .roster
+            .as_ref()
+            .and_then(|roster| Some((roster, roster.selected()?)))
+        else {
             return;
         };
         let row = crate::engine::matrix::row(world, roster.columns(), component, now);
@@ -306,6 +331,12 @@ fn next_sort(sort: Sort) -> Sort {
         .map(|(sort, _)| *sort)
         .filter(|sort| *sort != Sort::Size)
         .collect();
-    let at = known.iter().position(|known| *known == sort).unwrap_or_default();
-    known.get((at + 1) % known.len()).copied().unwrap_or_default()
+    let at = known
+        .iter()
+        .position(|known| *known == sort)
+        .unwrap_or_default();
+    known
+        .get((at + 1) % known.len())
+        .copied()
+        .unwrap_or_default()
 }

@@ -111,7 +111,10 @@ impl State {
             Order::Mark(_) | Order::Collect(_) => None,
         };
         Subject {
-            components: place.iter().map(|(component, _)| (*component).into()).collect(),
+            components: place
+                .iter()
+                .map(|(component, _)| (*component).into())
+                .collect(),
             environment: place.map(|(_, environment)| environment.into()),
             release: None,
         }
@@ -246,7 +249,8 @@ impl State {
             environment: environment.to_owned(),
         };
         turn.wishes.push(Wish::Close);
-        turn.wishes.push(Wish::Order(Order::Move(desk::Order::Undo(undo))));
+        turn.wishes
+            .push(Wish::Order(Order::Move(desk::Order::Undo(undo))));
         Handled::Yes
     }
 
@@ -307,7 +311,12 @@ impl State {
     }
 
     /// Takes what a request brought.
-    pub fn answer(&mut self, ticket: Ticket, answer: Answer, turn: &mut Turn<'_>) -> Option<Answer> {
+    pub fn answer(
+        &mut self,
+        ticket: Ticket,
+        answer: Answer,
+        turn: &mut Turn<'_>,
+    ) -> Option<Answer> {
         if ticket != self.ticket {
             return Some(answer);
         }
@@ -376,7 +385,9 @@ impl Outcome {
                         }
                         Ok(Applied::Unrecorded(revision, why)) => (
                             true,
-                            format!("{place} is at {to}, revision {revision}; its audit entry follows with its next change: {why}"),
+                            format!(
+                                "{place} is at {to}, revision {revision}; its audit entry follows with its next change: {why}"
+                            ),
                         ),
                         Ok(Applied::Superseded { by, .. }) => {
                             (true, format!("{place} was changed, and then {by}"))

@@ -17,9 +17,10 @@ use crate::tui::widgets::wrap;
 
 /// Draws what is said of the selected cell.
 pub fn view(state: &State, sheet: &mut Sheet<'_>, scene: &Scene<'_>, roster: &Roster) {
-    let Some((component, environment)) = roster.selected().zip(
-        roster.columns().names().get(state.column),
-    ) else {
+    let Some((component, environment)) = roster
+        .selected()
+        .zip(roster.columns().names().get(state.column))
+    else {
         return;
     };
     let title = format!("{} in {environment}", component.name);
@@ -52,17 +53,30 @@ fn sentences(
             format!("its newest release is {}", release.key.name)
         });
         return vec![(
-            format!("{} is not deployed in {environment}; {newest}.", component.name),
+            format!(
+                "{} is not deployed in {environment}; {newest}.",
+                component.name
+            ),
             Role::Muted,
         )];
     };
     let cause = state.causes.get(&(pin.uid.clone(), pin.generation));
-    let mut said = vec![
-        (what(&cell, pin, cause.and_then(Option::as_deref), ground, sheet.now), Role::Text),
-    ];
+    let mut said = vec![(
+        what(
+            &cell,
+            pin,
+            cause.and_then(Option::as_deref),
+            ground,
+            sheet.now,
+        ),
+        Role::Text,
+    )];
     said.extend(wrong(&cell, pin));
     said.extend(holds(&cell, ground, sheet.now));
-    said.push((way_back(&cell, world, component, ground, sheet.now), Role::Muted));
+    said.push((
+        way_back(&cell, world, component, ground, sheet.now),
+        Role::Muted,
+    ));
     said.push((made_of(&cell, world, component, pin), Role::Muted));
     said
 }
@@ -75,7 +89,9 @@ fn what(
     ground: &Ground,
     now: Timestamp,
 ) -> String {
-    let since = cell.since.map(|since| format!(" since {}", ground.clock(since, now)));
+    let since = cell
+        .since
+        .map(|since| format!(" since {}", ground.clock(since, now)));
     let mut words = format!("{}{}", cell.label, since.unwrap_or_default());
     match cause {
         Some(entry) => {
@@ -146,7 +162,10 @@ fn holds(cell: &Cell<'_>, ground: &Ground, now: Timestamp) -> Vec<(String, Role)
             None => "until lifted".to_owned(),
         };
         let why = hold.reason.as_deref().map(|why| format!(": \"{why}\""));
-        let fixes = hold.release.as_deref().map(|release| format!(", at {release}"));
+        let fixes = hold
+            .release
+            .as_deref()
+            .map(|release| format!(", at {release}"));
         let words = format!(
             "Held by {} {until}{}{}.",
             hold.owner,
@@ -159,7 +178,13 @@ fn holds(cell: &Cell<'_>, ground: &Ground, now: Timestamp) -> Vec<(String, Role)
 }
 
 /// Says what a rollback would restore.
-fn way_back(cell: &Cell<'_>, world: &World, component: &Key, ground: &Ground, now: Timestamp) -> String {
+fn way_back(
+    cell: &Cell<'_>,
+    world: &World,
+    component: &Key,
+    ground: &Ground,
+    now: Timestamp,
+) -> String {
     let mut words = match &cell.good {
         None => "No release is known that was good here before".to_owned(),
         Some(good) => {

@@ -11,7 +11,14 @@ use crate::tui::theme::Role;
 use crate::tui::widgets::scrolled;
 
 /// Colours along a row: the same release has the same one.
-const TINTS: [Role; 6] = [Role::Tint1, Role::Tint2, Role::Tint3, Role::Tint4, Role::Tint5, Role::Tint6];
+const TINTS: [Role; 6] = [
+    Role::Tint1,
+    Role::Tint2,
+    Role::Tint3,
+    Role::Tint4,
+    Role::Tint5,
+    Role::Tint6,
+];
 /// What is left of the first column.
 const MARGIN: u16 = 3;
 /// How narrow a cell may become before columns are left out.
@@ -49,7 +56,9 @@ impl Layout {
             false => fit.min(columns.max(1)),
         };
         let cell = (room / u16::try_from(count).unwrap_or(1)).min(WIDEST);
-        let first = selected.saturating_sub(count - 1).min(columns.saturating_sub(count));
+        let first = selected
+            .saturating_sub(count - 1)
+            .min(columns.saturating_sub(count));
         Self {
             name,
             cell,
@@ -63,7 +72,11 @@ impl Layout {
 impl State {
     /// Draws it.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
-        let Some(roster) = self.roster.as_ref().filter(|roster| roster.totals().rows > 0) else {
+        let Some(roster) = self
+            .roster
+            .as_ref()
+            .filter(|roster| roster.totals().rows > 0)
+        else {
             nothing(sheet, scene);
             return;
         };
@@ -75,12 +88,19 @@ impl State {
         let selected = roster.position().unwrap_or_default();
         let first = scrolled(self.first, selected, usize::from(height), roster.len());
         let rows: Vec<Seen<'_>> = roster.window(first, usize::from(height)).collect();
-        let longest = rows.iter().map(|row| text::width(&row.key.name)).max().unwrap_or_default();
+        let longest = rows
+            .iter()
+            .map(|row| text::width(&row.key.name))
+            .max()
+            .unwrap_or_default();
         let columns = roster.columns();
         let layout = Layout::of(sheet.width(), columns.names().len(), self.column, longest);
         self.header(sheet, columns, layout);
         if rows.is_empty() {
-            sheet.line(2).skip(MARGIN).put("nothing matches the filter; esc clears it", Role::Muted);
+            sheet
+                .line(2)
+                .skip(MARGIN)
+                .put("nothing matches the filter; esc clears it", Role::Muted);
         }
         for (at, row) in (1..).zip(&rows) {
             self.row(sheet, scene.world, columns, layout, at, row);
@@ -93,20 +113,33 @@ impl State {
 
     fn header(&self, sheet: &mut Sheet<'_>, columns: &Columns, layout: Layout) {
         let mut pen = sheet.line(0);
-        pen.skip(MARGIN).cell("COMPONENT", layout.name, Role::Header);
-        let seen = columns.names().iter().enumerate().skip(layout.first).take(layout.count);
+        pen.skip(MARGIN)
+            .cell("COMPONENT", layout.name, Role::Header);
+        let seen = columns
+            .names()
+            .iter()
+            .enumerate()
+            .skip(layout.first)
+            .take(layout.count);
         for (column, name) in seen {
             let role = match column == self.column {
                 true => Role::Title,
                 false => Role::Header,
             };
-            let more = match (column == layout.first && column > 0, column + 1 == layout.first + layout.count && column + 1 < columns.names().len()) {
+            let more = match (
+                column == layout.first && column > 0,
+                column + 1 == layout.first + layout.count && column + 1 < columns.names().len(),
+            ) {
                 (true, true) => format!("< {} >", name.to_uppercase()),
                 (true, false) => format!("< {}", name.to_uppercase()),
                 (false, true) => format!("{} >", name.to_uppercase()),
                 (false, false) => name.to_uppercase(),
             };
-            pen.cell(&text::fit(&more, usize::from(layout.cell.saturating_sub(1))), layout.cell, role);
+            pen.cell(
+                &text::fit(&more, usize::from(layout.cell.saturating_sub(1))),
+                layout.cell,
+                role,
+            );
         }
         if layout.back > 0 {
             pen.put("BACK TO", Role::Header);
@@ -160,8 +193,20 @@ impl State {
             (true, false) => glyphs.cursor,
             (false, false) => " ",
         };
-        pen.cell(sign, MARGIN - 1, if row.marked { Role::Marked } else { Role::Title });
-        pen.cell(&text::fit(&row.key.name, usize::from(layout.name - 1)), layout.name, name);
+        pen.cell(
+            sign,
+            MARGIN - 1,
+            if row.marked {
+                Role::Marked
+            } else {
+                Role::Title
+            },
+        );
+        pen.cell(
+            &text::fit(&row.key.name, usize::from(layout.name - 1)),
+            layout.name,
+            name,
+        );
         for column in layout.first..(layout.first + layout.count).min(cells.len()) {
             let end = pen.column() + layout.cell;
             if row.selected && column == self.column {
@@ -171,7 +216,15 @@ impl State {
             let age = ages.get(column).and_then(Option::as_deref);
             let recent = recent.get(column).copied().unwrap_or_default();
             let tint = tints.get(column).copied().unwrap_or(Role::Text);
-            put_cell(&mut pen, glyphs, cell, age, recent, tint, end.saturating_sub(1));
+            put_cell(
+                &mut pen,
+                glyphs,
+                cell,
+                age,
+                recent,
+                tint,
+                end.saturating_sub(1),
+            );
             pen.plain().to(end);
         }
         if layout.back > 0 {
@@ -229,7 +282,12 @@ fn put_cell(
         Some(_) => format!("{}!", cell.label),
         None => cell.label.to_owned(),
     };
-    let label = text::fit(&label, room.saturating_sub(age_width + signs_width).max(4).min(room));
+    let label = text::fit(
+        &label,
+        room.saturating_sub(age_width + signs_width)
+            .max(4)
+            .min(room),
+    );
     pen.put(&label, if recent { Role::Changed } else { tint });
     for (sign, role) in signs {
         pen.put(" ", role).put(&sign, role);
@@ -263,7 +321,9 @@ fn tints(cells: &[Option<Cell<'_>>]) -> Vec<Role> {
         {
             known.push(cell.release);
         }
-        let at = cell.as_ref().and_then(|cell| known.iter().position(|known| *known == cell.release));
+        let at = cell
+            .as_ref()
+            .and_then(|cell| known.iter().position(|known| *known == cell.release));
         roles.push(at.map_or(Role::Muted, |at| {
             TINTS.get(at % TINTS.len()).copied().unwrap_or(Role::Text)
         }));

@@ -28,7 +28,10 @@ impl State {
         let height = sheet.height();
         match &self.stage {
             Stage::Planning => {
-                sheet.line(row + 1).skip(3).put("the plan is being made", Role::Muted);
+                sheet
+                    .line(row + 1)
+                    .skip(3)
+                    .put("the plan is being made", Role::Muted);
                 self.dropped_keys(sheet, row + 2);
             }
             Stage::Refused(refused) => {
@@ -39,7 +42,11 @@ impl State {
                 for hint in &refused.hints {
                     row += put_wrapped(sheet, row, "hint", hint, Role::Text);
                 }
-                sheet.line(height.saturating_sub(1)).skip(1).put("esc", Role::Key).put(" back", Role::KeyDescription);
+                sheet
+                    .line(height.saturating_sub(1))
+                    .skip(1)
+                    .put("esc", Role::Key)
+                    .put(" back", Role::KeyDescription);
             }
             Stage::Asking(prepared, shown, confirmation) => {
                 row = self.facts(sheet, scene, row, prepared);
@@ -51,15 +58,22 @@ impl State {
                 row = self.facts(sheet, scene, row, prepared);
                 self.changes(sheet, row, height.saturating_sub(3), prepared, shown);
                 sheet.rule(height.saturating_sub(3), "", Role::Border);
-                sheet.line(height.saturating_sub(2)).skip(3).put("it is being written", Role::Progressing);
+                sheet
+                    .line(height.saturating_sub(2))
+                    .skip(3)
+                    .put("it is being written", Role::Progressing);
             }
             Stage::Applied(prepared, shown, outcome) => {
                 row = self.became(sheet, scene, row, outcome);
                 self.changes(sheet, row, height.saturating_sub(2), prepared, shown);
                 let mut pen = sheet.line(height.saturating_sub(1));
-                pen.skip(1).put("esc", Role::Key).put(" leave it running", Role::KeyDescription);
+                pen.skip(1)
+                    .put("esc", Role::Key)
+                    .put(" leave it running", Role::KeyDescription);
                 if !outcome.rolling.is_empty() && outcome.rolling.len() == 1 {
-                    pen.skip(2).put("Z", Role::Key).put(" undo", Role::KeyDescription);
+                    pen.skip(2)
+                        .put("Z", Role::Key)
+                        .put(" undo", Role::KeyDescription);
                 }
             }
         }
@@ -93,7 +107,13 @@ impl State {
     }
 
     /// Draws what the plan is about; returns the next row.
-    fn facts(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>, mut row: u16, prepared: &Prepared) -> u16 {
+    fn facts(
+        &self,
+        sheet: &mut Sheet<'_>,
+        scene: &Scene<'_>,
+        mut row: u16,
+        prepared: &Prepared,
+    ) -> u16 {
         match prepared {
             Prepared::Moves(draft) => {
                 row = self.moves(sheet, scene, row, &draft.plan);
@@ -118,9 +138,15 @@ impl State {
                 set_row(sheet, row, item);
                 row += 1;
             }
-            let more = plan.items.len().saturating_sub(usize::from(sheet.height() / 3));
+            let more = plan
+                .items
+                .len()
+                .saturating_sub(usize::from(sheet.height() / 3));
             if more > 0 {
-                sheet.line(row).skip(3).put(&format!("and {more} more"), Role::Muted);
+                sheet
+                    .line(row)
+                    .skip(3)
+                    .put(&format!("and {more} more"), Role::Muted);
                 row += 1;
             }
             return row;
@@ -128,11 +154,17 @@ impl State {
         let columns = Columns::of(world, Some(&item.pin.namespace));
         let component = Key::new(&item.pin.namespace, &item.component);
         let column = columns.position(&item.environment);
-        let cell = column.and_then(|column| matrix::cell(world, &columns, &component, column, sheet.now));
+        let cell =
+            column.and_then(|column| matrix::cell(world, &columns, &component, column, sheet.now));
         let from = match (&item.from, &cell) {
             (Some(from), Some(cell)) => {
                 let since = cell.since.map(|since| format!(", {}", sheet.age(since)));
-                format!("{}   {}{}", from.name, cell.health().word(), since.unwrap_or_default())
+                format!(
+                    "{}   {}{}",
+                    from.name,
+                    cell.health().word(),
+                    since.unwrap_or_default()
+                )
             }
             (Some(from), None) => from.name.clone(),
             (None, _) => "nothing: it is not deployed there".to_owned(),
@@ -159,9 +191,8 @@ impl State {
             row += put_wrapped(sheet, row, "places", &words, Role::Hold);
         }
         let lifted = world.pin(&item.pin).map(|pin| {
-            let gone = |hold: &&crate::api::pin::Hold| {
-                item.holds.iter().all(|kept| kept.id != hold.id)
-            };
+            let gone =
+                |hold: &&crate::api::pin::Hold| item.holds.iter().all(|kept| kept.id != hold.id);
             pin.holds.iter().filter(gone).cloned().collect::<Vec<_>>()
         });
         for hold in lifted.unwrap_or_default() {
@@ -193,10 +224,12 @@ impl State {
                 let good = cell.as_ref().and_then(|cell| cell.good.as_ref());
                 match good.filter(|good| good.release == item.to.name) {
                     Some(good) => {
-                        let ran = good.until.map(|until| {
-                            text::age(until.duration_since(good.since).as_secs())
+                        let ran = good
+                            .until
+                            .map(|until| text::age(until.duration_since(good.since).as_secs()));
+                        let ran = ran.map_or(String::new(), |ran| {
+                            format!(": ran {ran} and was ready when it was replaced")
                         });
-                        let ran = ran.map_or(String::new(), |ran| format!(": ran {ran} and was ready when it was replaced"));
                         format!("last good here{ran}{}", bad())
                     }
                     None => bad(),
@@ -208,19 +241,30 @@ impl State {
     }
 
     /// Draws what changes, between two rows.
-    fn changes(&self, sheet: &mut Sheet<'_>, row: u16, end: u16, prepared: &Prepared, shown: &Shown) {
+    fn changes(
+        &self,
+        sheet: &mut Sheet<'_>,
+        row: u16,
+        end: u16,
+        prepared: &Prepared,
+        shown: &Shown,
+    ) {
         let (title, lines) = match (prepared, shown) {
             (Prepared::Collection(collection), _) => (String::from("what goes"), going(collection)),
             (Prepared::Mark(_), _) => return,
             (_, Shown::Rendering) => (
                 "changes".to_owned(),
-                vec![vec![("what changes is being rendered".to_owned(), Role::Muted)]],
+                vec![vec![(
+                    "what changes is being rendered".to_owned(),
+                    Role::Muted,
+                )]],
             ),
-            (_, Shown::Failed(why)) => (
-                "changes".to_owned(),
-                vec![vec![(why.clone(), Role::Error)]],
-            ),
-            (Prepared::Moves(draft), Shown::Diffs(diffs)) => changed(&draft.plan, diffs, sheet.glyphs.arrow),
+            (_, Shown::Failed(why)) => {
+                ("changes".to_owned(), vec![vec![(why.clone(), Role::Error)]])
+            }
+            (Prepared::Moves(draft), Shown::Diffs(diffs)) => {
+                changed(&draft.plan, diffs, sheet.glyphs.arrow)
+            }
         };
         if row >= end {
             return;
@@ -253,7 +297,11 @@ impl State {
     fn ask(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>, row: u16, confirmation: &Confirmation) {
         let ground = &scene.model.ground;
         sheet.rule(row, "", Role::Border);
-        let typed = confirmation.demand.read(&confirmation.typed()).ok().flatten();
+        let typed = confirmation
+            .demand
+            .read(&confirmation.typed())
+            .ok()
+            .flatten();
         let same = self.order.command_line(typed.as_deref());
         label(sheet, row + 1, "same as", &same, Role::Muted);
         let unwritable = ground.unwritable(sheet.now).filter(|_| !ground.protected);
@@ -266,10 +314,36 @@ impl State {
         };
         sheet.line(row + 3).skip(3).put(words, role);
         let end = sheet.width();
-        let buttons = 24;
+        // From right to left: what is written first is filled up with blanks to its left.
+        let mut pen = sheet.line(row + 2);
+        match confirmation.demand.is_key() {
+            true => {
+                let (cancel, apply) = match confirmation.apply {
+                    true => (Role::Button, Role::ButtonFocused),
+                    false => (Role::ButtonFocused, Role::Button),
+                };
+                pen.to(end.saturating_sub(24))
+                    .put("[ Cancel ]", cancel)
+                    .skip(1)
+                    .put("[ y apply ]", apply);
+            }
+            false => {
+                pen.to(end.saturating_sub(11))
+                    .put("[ Cancel ]", Role::ButtonFocused);
+            }
+        }
         let mut pen = sheet.line(row + 2);
         pen.skip(3);
-        if confirmation.takes_text() && !confirmation.editor {
+        if confirmation.editor {
+            pen.put("why, in several lines", Role::Prompt);
+            let area = Rect {
+                x: sheet.area.x + 3,
+                y: sheet.area.y + row + 4,
+                width: end.saturating_sub(6),
+                height: 4,
+            };
+            sheet.part(area).widget(&confirmation.line);
+        } else if confirmation.takes_text() {
             pen.put(&confirmation.demand.prompt(), Role::Prompt).skip(2);
             let column = pen.column();
             let area = Rect {
@@ -279,41 +353,23 @@ impl State {
                 height: 1,
             };
             sheet.part(area).widget(&confirmation.line);
-        } else if confirmation.editor {
-            pen.put("why, in several lines; ", Role::Prompt)
-                .put("ctrl-e", Role::Key)
-                .put(" closes the editor", Role::KeyDescription);
-            let area = Rect {
-                x: sheet.area.x + 3,
-                y: sheet.area.y + row + 4,
-                width: end.saturating_sub(6),
-                height: 4,
-            };
-            sheet.part(area).widget(&confirmation.line);
-        }
-        let mut pen = sheet.line(row + 2);
-        match confirmation.demand.is_key() {
-            true => {
-                let (cancel, apply) = match confirmation.apply {
-                    true => (Role::Button, Role::ButtonFocused),
-                    false => (Role::ButtonFocused, Role::Button),
-                };
-                pen.to(end.saturating_sub(buttons))
-                    .put("[ Cancel ]", cancel)
-                    .skip(1)
-                    .put("[ y apply ]", apply);
-            }
-            false => {
-                pen.to(end.saturating_sub(11)).put("[ Cancel ]", Role::ButtonFocused);
-            }
         }
         if is_idle_stage(&self.stage) {
-            sheet.line(row + 2).skip(3).put("nothing would change", Role::Muted);
+            sheet
+                .line(row + 2)
+                .skip(3)
+                .put("nothing would change", Role::Muted);
         }
     }
 
     /// Draws what became of it; returns the next row.
-    fn became(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>, mut row: u16, outcome: &Outcome) -> u16 {
+    fn became(
+        &self,
+        sheet: &mut Sheet<'_>,
+        scene: &Scene<'_>,
+        mut row: u16,
+        outcome: &Outcome,
+    ) -> u16 {
         for (done, words) in &outcome.lines {
             let (name, role) = match done {
                 true => ("done", Role::Good),
@@ -341,7 +397,12 @@ fn is_idle_stage(stage: &Stage) -> bool {
 
 /// Draws a row with a name and a value.
 fn label(sheet: &mut Sheet<'_>, row: u16, name: &str, value: &str, role: Role) {
-    sheet.line(row).skip(3).put(name, Role::Muted).to(VALUES).put(value, role);
+    sheet
+        .line(row)
+        .skip(3)
+        .put(name, Role::Muted)
+        .to(VALUES)
+        .put(value, role);
 }
 
 /// Draws a value over as many rows as it takes, three at the most; returns how many.
@@ -359,12 +420,19 @@ fn put_wrapped(sheet: &mut Sheet<'_>, row: u16, name: &str, value: &str, role: R
 /// Draws one change of a set.
 fn set_row(sheet: &mut Sheet<'_>, row: u16, item: &Item) {
     let arrow = sheet.glyphs.arrow;
-    let from = item.from.as_ref().map_or("nothing", |from| from.name.as_str());
+    let from = item
+        .from
+        .as_ref()
+        .map_or("nothing", |from| from.name.as_str());
     let mut pen = sheet.line(row);
-    pen.skip(3).cell(&item.component, 28, Role::Text).put(from, Role::Muted);
+    pen.skip(3)
+        .cell(&item.component, 28, Role::Text)
+        .put(from, Role::Muted);
     match item.unchanged {
         true => pen.put("  it is so already", Role::Muted),
-        false => pen.put(&format!("  {arrow}  "), Role::Muted).put(&item.to.name, Role::Text),
+        false => pen
+            .put(&format!("  {arrow}  "), Role::Muted)
+            .put(&item.to.name, Role::Text),
     };
 }
 
@@ -381,7 +449,13 @@ fn mark(sheet: &mut Sheet<'_>, mut row: u16, marking: &Marking) -> u16 {
     };
     row += put_wrapped(sheet, row, "to", to, Role::Text);
     if !marking.runs_in.is_empty() {
-        row += put_wrapped(sheet, row, "runs in", &marking.runs_in.join(", "), Role::Text);
+        row += put_wrapped(
+            sheet,
+            row,
+            "runs in",
+            &marking.runs_in.join(", "),
+            Role::Text,
+        );
     }
     for warning in &marking.warnings {
         row += put_wrapped(sheet, row, "warning", warning, Role::Warning);
@@ -430,9 +504,16 @@ fn changed(plan: &Plan, diffs: &[Option<Diff>], arrow: &str) -> (String, Vec<Spa
             continue;
         };
         if several {
-            lines.push(vec![(format!("{} in {}", item.component, item.environment), Role::Title)]);
+            lines.push(vec![(
+                format!("{} in {}", item.component, item.environment),
+                Role::Title,
+            )]);
         }
-        for object in diff.objects.iter().filter(|object| object.change != Change::Same) {
+        for object in diff
+            .objects
+            .iter()
+            .filter(|object| object.change != Change::Same)
+        {
             objects += 1;
             for hunk in &object.hunks {
                 for line in &hunk.lines {
@@ -453,14 +534,23 @@ fn changed(plan: &Plan, diffs: &[Option<Diff>], arrow: &str) -> (String, Vec<Spa
         return ("changes".to_owned(), vec![vec![(words, Role::Muted)]]);
     }
     let plural = if objects == 1 { "object" } else { "objects" };
-    (format!("changes: {objects} {plural}, +{added} -{removed} lines"), lines)
+    (
+        format!("changes: {objects} {plural}, +{added} -{removed} lines"),
+        lines,
+    )
 }
 
 fn object_lines(object: &ObjectDiff, arrow: &str) -> Vec<Spans> {
     let name = object.identity.to_string();
     let mut lines = vec![match object.change {
-        Change::Added => vec![(format!("+ {name}"), Role::Added), ("  comes".to_owned(), Role::Muted)],
-        Change::Removed => vec![(format!("- {name}"), Role::Removed), ("  goes".to_owned(), Role::Muted)],
+        Change::Added => vec![
+            (format!("+ {name}"), Role::Added),
+            ("  comes".to_owned(), Role::Muted),
+        ],
+        Change::Removed => vec![
+            (format!("- {name}"), Role::Removed),
+            ("  goes".to_owned(), Role::Muted),
+        ],
         Change::Changed | Change::Same => vec![(name, Role::Changed)],
     }];
     let value = |value: &Option<serde_json::Value>| match value {
