@@ -7,7 +7,6 @@
 mod actions;
 mod apply;
 mod audit;
-mod beside;
 pub mod bundle;
 mod completions;
 mod confirm;

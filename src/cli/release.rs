@@ -149,37 +149,6 @@ async fn create(
     }
 }
 
-/// Returns the release of a component's definitions as they are now, and whether it is there already.
-pub(super) async fn of_current(
-    connection: &Connection,
-    component: &str,
-    say: &mut dyn FnMut(String),
-) -> Result<(Release, bool), Error> {
-    let catalog = Catalog::fetch(&connection.client, &connection.namespace, component).await?;
-    let definitions = catalog.definitions(component)?;
-    catalog.warnings().for_each(&mut *say);
-    let made = action::release(&definitions, None, &Source::Embedded);
-    let api: Api<Release> = Api::namespaced(connection.client.clone(), &connection.namespace);
-    let found = api.get_metadata_opt(&made.name_any()).await?;
-    Ok((made, found.is_some()))
-}
-
-/// Makes a release that is named by its content.
-pub(super) async fn make(
-    connection: &Connection,
-    release: &Release,
-    say: &mut dyn FnMut(String),
-) -> Result<(), Error> {
-    let api: Api<Release> = Api::namespaced(connection.client.clone(), &connection.namespace);
-    match api.create(&PostParams::default(), release).await {
-        Ok(_) => say(format!("release {} made", release.name_any())),
-        // Somebody made the same since we looked.
-        Err(kube::Error::Api(status)) if status.code == 409 => {}
-        Err(error) => return Err(error.into()),
-    }
-    Ok(())
-}
-
 /// A release that is there already is fine if it has the same content, however that is stored.
 async fn existing_is_the_same(
     arguments: &Create,

@@ -5,7 +5,7 @@
 /// Something that a key, a command or a line of the help runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
-    /// Leaves the program.
+    /// Leaves the screen, and on the matrix the program.
     Quit,
     /// Goes back: closes what is open, clears what is set, leaves the screen.
     Back,
