@@ -247,7 +247,10 @@ fn read(
     let mut is_asked = false;
     loop {
         let count = reader.read(&mut buffer).unwrap_or(0);
-        let mut written = written.lock().unwrap();
+        let Ok(mut written) = written.lock() else {
+            // The proof has failed already.
+            return;
+        };
         if count == 0 {
             written.is_over = true;
             changed.notify_all();
