@@ -39,6 +39,8 @@ pub enum Event {
     Answer(Ticket, Answer),
     /// Another target is in front, or why not.
     Connected(Ticket, Result<Box<Ground>, String>),
+    /// The target says who we are.
+    Known(String),
     /// Time went by.
     Tick,
 }

@@ -1,8 +1,8 @@
 //! Carries out effects beside the keyboard: one task each, whose answer comes back as an event.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -29,12 +29,15 @@ use crate::engine::marking::{self, Marked};
 use crate::engine::pages;
 use crate::engine::plan::Asked;
 use crate::engine::rules::Refusal;
-use crate::engine::whoami;
+use crate::engine::whoami::{self, Whoami};
 use crate::engine::world::feed::Feed;
 use crate::resolve::git::Git;
 
 /// How long a release is remembered after it was collected, to put it back if a pin names it by then.
 const REMEMBERS: Duration = Duration::from_secs(1);
+/// How long is waited before the target is asked again who we are, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// A target that effects are carried out on.
 pub struct Session {
@@ -44,17 +47,35 @@ pub struct Session {
     pub feed: Feed,
     /// Who reads git references.
     pub git: Git,
-    /// Who the server takes us for.
-    pub user: String,
-    /// How far its clock is ahead of ours.
-    pub ahead: SignedDuration,
+    /// Who the server takes us for, and how far its clock is ahead of ours; nobody until it has answered.
+    pub who: RwLock<Whoami>,
 }
 
 impl Session {
+    /// Begins to follow a target.
+    pub fn start(connection: Connection, git: Git) -> Self {
+        Self {
+            feed: Feed::start(&connection.client, Some(&connection.namespace)),
+            connection,
+            git,
+            who: RwLock::new(Whoami {
+                user: String::new(),
+                ahead: SignedDuration::ZERO,
+            }),
+        }
+    }
+
+    fn who(&self) -> Whoami {
+        self.who
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
     /// Returns what time it is where we act.
     pub fn now(&self) -> Timestamp {
         let now = Timestamp::now();
-        now.checked_add(self.ahead).unwrap_or(now)
+        now.checked_add(self.who().ahead).unwrap_or(now)
     }
 
     fn desk(&self) -> Desk<'_> {
@@ -69,7 +90,7 @@ impl Session {
         Asked {
             operation,
             now: self.now(),
-            user: self.user.clone(),
+            user: self.who().user,
             reason,
             namespace: self.connection.namespace.clone(),
         }
@@ -224,11 +245,8 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
 
 /// Carries out what was planned.
 async fn apply(session: &Session, prepared: Prepared, reason: Option<String>) -> Became {
-    let ahead = session.ahead;
-    let clock = move || {
-        let now = Timestamp::now();
-        now.checked_add(ahead).unwrap_or(now)
-    };
+    let clock = || session.now();
+    let user = session.who().user;
     let client = &session.connection.client;
     match prepared {
         Prepared::Moves(mut draft) => {
@@ -240,7 +258,7 @@ async fn apply(session: &Session, prepared: Prepared, reason: Option<String>) ->
             Became::Moved(apply_all(client, &draft.plan, &clock, &abort).await)
         }
         Prepared::Mark(marking) => {
-            let marked = marking::mark(client, &marking, &session.user, &clock).await;
+            let marked = marking::mark(client, &marking, &user, &clock).await;
             Became::Marked(match marked {
                 Ok(Marked::Done) => Ok(None),
                 Ok(Marked::Unrecorded(why)) => Ok(Some(format!(
@@ -253,7 +271,7 @@ async fn apply(session: &Session, prepared: Prepared, reason: Option<String>) ->
             let collector = Collector {
                 client,
                 plan: &plan,
-                by: &session.user,
+                by: &user,
                 clock: &clock,
                 remembers: REMEMBERS,
             };
@@ -273,7 +291,8 @@ async fn apply(session: &Session, prepared: Prepared, reason: Option<String>) ->
 /// Reads the newest entry of a pin.
 async fn cause(session: &Session, place: &Place) -> Option<Box<AuditEntry>> {
     let connection = &session.connection;
-    let entries: Api<AuditEntry> = Api::namespaced(connection.client.clone(), &connection.namespace);
+    let entries: Api<AuditEntry> =
+        Api::namespaced(connection.client.clone(), &connection.namespace);
     let name = names::pin(&place.component, &place.environment);
     let of_pin = ListParams::default().fields(&format!("spec.subject.name={name}"));
     let entries = pages::all(&entries, of_pin, pages::PAGE).await.ok()?;
@@ -305,7 +324,10 @@ async fn rights(
         };
         let reviews = reviews.clone();
         async move {
-            let answer = reviews.create(&PostParams::default(), &question).await.ok()?;
+            let answer = reviews
+                .create(&PostParams::default(), &question)
+                .await
+                .ok()?;
             let status = answer.status?;
             let right = match status.allowed {
                 true => Ok(()),
@@ -321,19 +343,21 @@ async fn rights(
     answers.into_iter().flatten().collect()
 }
 
-/// Opens a session on a connection: who we are, what time it is, the watches.
-pub async fn open(connection: Connection, git: Git) -> Session {
-    let feed = Feed::start(&connection.client, Some(&connection.namespace));
-    // Where the target does not answer, the screens say so; the name is asked for again with the rights.
-    let (user, ahead) = match whoami::ask(&connection.client, &Timestamp::now).await {
-        Ok(said) => (said.user, said.ahead),
-        Err(_) => (String::new(), SignedDuration::ZERO),
-    };
-    Session {
-        connection,
-        feed,
-        git,
-        user,
-        ahead,
-    }
+/// Asks the target who we are until it answers, and tells.
+pub fn introduce(session: &Arc<Session>, events: &UnboundedSender<Event>) {
+    let (session, events) = (session.clone(), events.clone());
+    tokio::spawn(async move {
+        let mut pause = FIRST_PAUSE;
+        let said = loop {
+            match whoami::ask(&session.connection.client, &Timestamp::now).await {
+                Ok(said) => break said,
+                Err(_) if events.is_closed() => return,
+                Err(_) => tokio::time::sleep(pause).await,
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        };
+        let user = said.user.clone();
+        *session.who.write().unwrap_or_else(PoisonError::into_inner) = said;
+        let _ = events.send(Event::Known(user));
+    });
 }

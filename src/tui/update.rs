@@ -32,6 +32,7 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
         }
         Event::Tick => each(model, world, now, &mut effects, Screen::tick),
         Event::Answer(ticket, answer) => answered(model, world, now, ticket, answer, &mut effects),
+        Event::Known(user) => model.ground.user = user,
         Event::Connected(_, Ok(ground)) => {
             model.ground = *ground;
             model.stack.truncate(0);

@@ -142,6 +142,11 @@ impl Feed {
         })
     }
 
+    /// Returns a number that grows with every change, for those who wait beside other things.
+    pub fn versions(&self) -> watch::Receiver<u64> {
+        self.version.clone()
+    }
+
     /// Waits until the read model is as wanted, beside others who wait.
     pub async fn when(&self, wanted: impl Fn(&World) -> bool) {
         let mut version = self.version.clone();

@@ -101,7 +101,8 @@ impl Background {
         }
     }
 
-    fn of_channels(channels: [u8; 3]) -> Self {
+    /// Judges by a colour.
+    pub fn of_channels(channels: [u8; 3]) -> Self {
         // Where black and white are equally well read.
         if colour::luminance(channels) > 0.179 {
             Self::Light
