@@ -184,6 +184,26 @@ impl Pty {
         written.lock().unwrap().bytes.len()
     }
 
+    /// Waits until the frame that is being written is whole.
+    pub fn settles(&self) {
+        let (written, changed) = &*self.written;
+        let mut written = written.lock().unwrap();
+        let began = Instant::now();
+        while !written.bytes.ends_with(b"\x1b[?2026l") && !written.bytes.ends_with(b"\x1b\\") {
+            assert!(began.elapsed() < HANG, "a frame without an end");
+            written = changed.wait_timeout(written, HANG).unwrap().0;
+        }
+    }
+
+    /// Waits for the end of a program that prints, and returns what it printed.
+    pub fn printed(mut self) -> Vec<u8> {
+        self.wait();
+        drop(self.slave.take());
+        self.reader.take().unwrap().join().unwrap();
+        let (written, _) = &*self.written;
+        written.lock().unwrap().bytes.clone()
+    }
+
     /// Tells whether the terminal is set as it was before the program.
     pub fn has_its_settings(&self) -> bool {
         settings(&*self.master) == self.settings
