@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use bowline::api::pin::ReleasePin;
+use kube::api::{Api, PostParams};
+
 use crate::cluster::{self, Cluster, Options};
 use crate::place::{Place, Target};
 use crate::pty::{ESC, Pty};
-use crate::shop::Shop;
+use crate::shop::{self, Shop};
 
 /// What cannot be read any more is called stale, nothing is done on it, and it comes back by itself.
 pub async fn a_killed_server_is_survived() {
@@ -16,6 +19,7 @@ pub async fn a_killed_server_is_survived() {
     cluster::install_bowline(&cluster.client()).await;
     let place = Place::Cluster(Arc::new(cluster));
     let target = Arc::new(Target::new(&place, "cut").await);
+    until_served(&target).await;
     let shop = Shop::open(&target, &["cart"]).await;
     let mut pty = Pty::bowline(&target.flags(), target.home.path(), (120, 40));
     pty.shows("cart");
@@ -53,4 +57,17 @@ pub async fn a_killed_server_is_survived() {
     pty.keys("q");
     let ended = pty.ended();
     assert!(ended.status.success(), "{:?}", ended.status);
+}
+
+/// The server looks for new kinds now and then, and until then knows pins but not their rules.
+async fn until_served(target: &Target) {
+    let pins: Api<ReleasePin> = Api::default_namespaced(target.client());
+    let params = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    let probe = shop::pin("probe", "dev", "probe-1");
+    while let Err(kube::Error::Api(status)) = pins.create(&params, &probe).await
+        && status.code == 503
+    {}
 }

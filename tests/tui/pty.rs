@@ -17,8 +17,10 @@ use vt100::Screen;
 use crate::HANG;
 use crate::escapes;
 
-/// The key that goes back.
-pub const ESC: &str = "\x1b";
+/// The key that goes back, in the form that cannot be taken for the beginning of what follows.
+pub const ESC: &str = "\x1b[27u";
+/// The key that leaves from everywhere, in the same form.
+pub const LEAVE: &str = "\x1b[113;5u";
 /// The key that confirms.
 pub const ENTER: &str = "\r";
 
@@ -182,6 +184,26 @@ impl Pty {
     pub fn bytes(&self) -> usize {
         let (written, _) = &*self.written;
         written.lock().unwrap().bytes.len()
+    }
+
+    /// Types, and waits until something was drawn for it.
+    pub fn draws(&mut self, keys: &str) {
+        let before = self.bytes();
+        self.keys(keys);
+        let began = Instant::now();
+        {
+            let (written, changed) = &*self.written;
+            let mut written = written.lock().unwrap();
+            while written.bytes.len() == before {
+                let screen = written.terminal.screen().contents();
+                assert!(
+                    began.elapsed() < HANG,
+                    "nothing is drawn for {keys}:\n{screen}"
+                );
+                written = changed.wait_timeout(written, HANG).unwrap().0;
+            }
+        }
+        self.settles();
     }
 
     /// Waits until the frame that is being written is whole.
