@@ -108,6 +108,7 @@ pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     desk.pty.keys("l");
     desk.pty.keys("P");
     desk.pty.shows("type prod");
+    desk.pty.shows("data.image");
     desk.pty.keys("prod");
     desk.pty.keys(ENTER);
     desk.ready("cart-prod", "cart-2").await;
@@ -118,6 +119,7 @@ pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     desk.pty.keys("l");
     desk.pty.keys("R");
     desk.pty.shows("type prod");
+    desk.pty.shows("data.image");
     desk.pty.keys("prod errors up");
     desk.pty.keys(ENTER);
     desk.until("cart-prod", "rolled back and held", |pin| {
@@ -134,6 +136,7 @@ pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     // The hold is lifted.
     desk.pty.keys("U");
     desk.pty.shows("type prod");
+    desk.pty.hides("being rendered");
     desk.pty.keys("prod");
     desk.pty.keys(ENTER);
     desk.until("cart-prod", "free", |pin| pin.spec.holds.is_empty())
