@@ -18,6 +18,9 @@ mod process;
 #[allow(dead_code)] // as above
 #[path = "../shared/shop.rs"]
 mod shop;
+#[allow(dead_code)] // as above
+#[path = "../shared/user.rs"]
+mod user;
 
 mod cut;
 mod echo;
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
     let on_both = proofs![story::every_action_from_the_keyboard, story::every_way_out];
     let on_embedded = proofs![
         story::a_moved_selection_is_cheap,
+        story::a_screen_without_a_terminal,
         hostile::nothing_foreign_steers_the_terminal,
     ];
     let wanted =

@@ -9,10 +9,12 @@ use kube::runtime::wait::await_condition;
 use serde_json::json;
 
 use crate::HANG;
+use crate::escapes;
 use crate::place::Target;
 use crate::process::{Process, system_namespace};
 use crate::pty::{ENTER, ESC, Pty};
 use crate::shop::Shop;
+use crate::user::User;
 
 /// Somebody in front of the program, on a target with controllers.
 pub struct Desk {
@@ -252,4 +254,48 @@ pub async fn a_moved_selection_is_cheap(target: Arc<Target>) {
     assert!(costs.iter().all(|cost| *cost <= 2048), "{costs:?}");
     desk.pty.keys("q");
     desk.pty.ended();
+}
+
+/// A screen without a terminal is what the terminal shows, and a picture of it needs nothing else.
+pub async fn a_screen_without_a_terminal(target: Arc<Target>) {
+    let _shop = Shop::open(&target, &["cart"]).await;
+    // Without controllers nothing changes between the two.
+    let _lock = bowline::controllers::lock::Lock::take(&target.home.path().join("store.db"));
+    let mut pty = Pty::bowline(&target.flags(), target.home.path(), (100, 30));
+    pty.shows("cart");
+    pty.shows("live");
+    pty.keys("q");
+    pty.ended();
+    let user = User::of(&target);
+    let (text, _) = user.done("screenshot --size 100x30").await;
+    assert_eq!(text.lines().count(), 30);
+    assert!(text.contains("cart-2") && !text.contains('\x1b'), "{text}");
+    let (plan, _) = user.done("screenshot promote --size 100x30 --ascii").await;
+    assert!(plan.is_ascii(), "{plan}");
+    assert!(plan.contains("matrix > promote"), "{plan}");
+    let (ansi, _) = user.done("screenshot --format ansi --size 100x30").await;
+    escapes::check(ansi.as_bytes()).unwrap();
+    let mut plain = vt100::Parser::new(31.try_into().unwrap(), 100.try_into().unwrap(), 0);
+    plain.process(ansi.replace('\n', "\r\n").as_bytes());
+    let drawn = plain.screen().contents();
+    let rows = |text: &str| -> Vec<String> {
+        text.lines()
+            .skip(2)
+            .map(|line| line.trim_end().to_owned())
+            .collect()
+    };
+    assert_eq!(rows(drawn.trim_end())[..2], rows(&text)[..2]);
+    let (svg, _) = user
+        .done("screenshot --format svg --frame --theme light")
+        .await;
+    assert!(svg.starts_with("<svg ") && svg.contains(">cart<"), "{svg}");
+    user.ends("screenshot nonsense", 2, "cannot show nonsense")
+        .await;
+    user.ends(
+        "screenshot --theme nonsense",
+        2,
+        "there is no theme nonsense",
+    )
+    .await;
+    user.ends("screenshot --size 5x5", 2, "from 20x5").await;
 }
