@@ -25,6 +25,7 @@ pub mod roster;
 pub mod run;
 pub mod runner;
 pub mod screens;
+pub mod screenshot;
 #[cfg(test)]
 mod still;
 #[cfg(test)]

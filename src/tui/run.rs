@@ -424,7 +424,7 @@ fn look(
 }
 
 /// Says where we are.
-fn ground(session: &Session, environment: &Environment, options: &Options) -> Ground {
+pub(super) fn ground(session: &Session, environment: &Environment, options: &Options) -> Ground {
     let connection = &session.connection;
     let target = match &connection.target {
         Target::Context { name, .. } => name.clone(),
