@@ -119,9 +119,12 @@ impl Demand {
 impl Confirmation {
     /// Begins with nothing typed.
     pub fn new(demand: Demand) -> Self {
+        let mut line = TextArea::default();
+        // One line needs no underline to be found.
+        line.set_cursor_line_style(ratatui::style::Style::new());
         Self {
             demand,
-            line: TextArea::default(),
+            line,
             editor: false,
             apply: false,
             complaint: None,

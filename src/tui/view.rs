@@ -6,7 +6,6 @@ use jiff::{SignedDuration, Timestamp};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::action::Action;
 use super::keymap::Step;
 use super::model::{Level, Model};
 use super::pen::Sheet;
@@ -197,20 +196,8 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         pen.put(&notice.text, role);
         return;
     }
-    let wanted = [
-        (Action::Promote, "promote"),
-        (Action::Rollback, "rollback"),
-        (Action::Hold, "hold"),
-        (Action::Diff, "diff"),
-        (Action::Open, "open"),
-        (Action::Mark, "mark"),
-        (Action::Filter, "filter"),
-        (Action::Command, "command"),
-        (Action::TimeTravel, "time"),
-        (Action::Help, "help"),
-    ];
-    for (action, word) in wanted {
-        let Some(keys) = keymap.keys_for(modes, action) else {
+    for (action, word) in model.front().hints() {
+        let Some(keys) = keymap.keys_for(modes, *action) else {
             continue;
         };
         // A key that is refused stays listed, dimmed.

@@ -50,6 +50,31 @@ impl Screen {
         }
     }
 
+    /// Returns what the footer says of its keys, the most wanted first.
+    pub fn hints(&self) -> &'static [(Action, &'static str)] {
+        match self {
+            Self::Matrix(_) => &[
+                (Action::Promote, "promote"),
+                (Action::Rollback, "rollback"),
+                (Action::Hold, "hold"),
+                (Action::Diff, "diff"),
+                (Action::Open, "open"),
+                (Action::Mark, "mark"),
+                (Action::Filter, "filter"),
+                (Action::Command, "command"),
+                (Action::TimeTravel, "time"),
+                (Action::Help, "help"),
+            ],
+            Self::Plan(_) => &[
+                (Action::Back, "cancel"),
+                (Action::Confirm, "confirm"),
+                (Action::Editor, "editor"),
+                (Action::Diff, "diff"),
+                (Action::CopyCommand, "copy the command"),
+            ],
+        }
+    }
+
     /// Does what a key means there.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         match self {
