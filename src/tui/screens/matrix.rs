@@ -5,6 +5,8 @@
 mod pane;
 mod view;
 
+pub(in crate::tui) use view::health;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -64,6 +66,11 @@ impl State {
         self.roster.as_ref()
     }
 
+    /// Returns the rows, to filter them.
+    pub fn roster_mut(&mut self) -> Option<&mut Roster> {
+        self.roster.as_mut()
+    }
+
     /// Returns what the cursor is on.
     pub fn place(&self) -> Option<Place> {
         let roster = self.roster.as_ref()?;
@@ -108,13 +115,6 @@ impl State {
             components,
             release: pin.map(|pin| pin.release.to_string()),
             environment,
-        }
-    }
-
-    /// Shows what a filter keeps.
-    pub fn filter(&mut self, filter: Filter) {
-        if let Some(roster) = &mut self.roster {
-            roster.set_filter(filter);
         }
     }
 
