@@ -25,6 +25,10 @@ pub mod rows;
 pub mod run;
 pub mod runner;
 pub mod screens;
+#[cfg(test)]
+mod still;
+#[cfg(test)]
+mod story;
 pub mod tasks;
 pub mod terminal;
 #[cfg(test)]
