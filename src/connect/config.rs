@@ -152,7 +152,9 @@ mod tests {
             assert_eq!(found, expected, "{directory:?} {context:?}");
         }
         assert!(config.is_readonly("eu") && !config.is_readonly("us") && !config.is_readonly("x"));
-        assert!(config.is_protected("us") && !config.is_protected("eu") && !config.is_protected("x"));
+        assert!(
+            config.is_protected("us") && !config.is_protected("eu") && !config.is_protected("x")
+        );
     }
 
     #[test]

@@ -146,7 +146,8 @@ impl Bars {
     fn refuses(&self) -> Option<&str> {
         let why = self.why.as_deref()?;
         let lifted = self.lifted.as_ref();
-        let until = lifted.and_then(|lifted| *lifted.lock().unwrap_or_else(PoisonError::into_inner));
+        let until =
+            lifted.and_then(|lifted| *lifted.lock().unwrap_or_else(PoisonError::into_inner));
         let passes = until
             .is_some_and(|until| Instant::now() < until.ticks && SystemTime::now() < until.clock);
         (!passes).then_some(why)
@@ -434,7 +435,11 @@ mod tests {
             let armable = armed.map(|lasting| bars.clone().arm(lasting));
             assert!(armable.is_none_or(|can| can == bars.is_protected()));
             tokio::time::advance(later).await;
-            assert_eq!(bars.refuses().is_none(), passes, "{bars:?} {armed:?} {later:?}");
+            assert_eq!(
+                bars.refuses().is_none(),
+                passes,
+                "{bars:?} {armed:?} {later:?}"
+            );
         }
         let armed = protected();
         armed.arm(minute);

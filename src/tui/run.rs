@@ -441,7 +441,7 @@ fn ground(session: &Session, environment: &Environment, options: &Options) -> Gr
             .user
             .clone(),
         readonly: connection.readonly.clone(),
-        protected: false,
+        protected: connection.is_protected(),
         armed: None,
         simulated: matches!(connection.target, Target::Embedded { .. }),
         contexts: connect::contexts(options, environment),

@@ -96,7 +96,12 @@ impl State {
             return None;
         };
         // The rows are shown newest first; a story is told from its beginning.
-        let rows: Vec<audit::Row> = self.rows.shown().rev().map(|shown| shown.row.clone()).collect();
+        let rows: Vec<audit::Row> = self
+            .rows
+            .shown()
+            .rev()
+            .map(|shown| shown.row.clone())
+            .collect();
         let mut title = format!("Timeline of {} in {}", ground.namespace, ground.target);
         if !self.rows.filter().is_empty() {
             title += &format!(", as far as it is about {}", self.rows.filter());
@@ -115,7 +120,12 @@ impl State {
     }
 
     /// Takes what a request brought.
-    pub fn answer(&mut self, ticket: Ticket, answer: Answer, turn: &mut Turn<'_>) -> Option<Answer> {
+    pub fn answer(
+        &mut self,
+        ticket: Ticket,
+        answer: Answer,
+        turn: &mut Turn<'_>,
+    ) -> Option<Answer> {
         let record = match answer {
             Answer::Record(record) if ticket == self.ticket => record,
             other => return Some(other),
@@ -197,7 +207,11 @@ impl State {
         };
         let verdict = &whole.record.verdict;
         let mut parts = vec![(
-            format!("{} entries in {} chains", verdict.entries, verdict.chains.len()),
+            format!(
+                "{} entries in {} chains",
+                verdict.entries,
+                verdict.chains.len()
+            ),
             Role::Muted,
         )];
         parts.push(match verdict.problems.len() {
@@ -205,7 +219,10 @@ impl State {
             count => (format!("{count} broken"), Role::Error),
         });
         if !verdict.warnings.is_empty() {
-            parts.push((format!("{} warnings", verdict.warnings.len()), Role::Warning));
+            parts.push((
+                format!("{} warnings", verdict.warnings.len()),
+                Role::Warning,
+            ));
         }
         parts
     }
@@ -224,8 +241,15 @@ impl State {
                 }
             }
             Action::NextFault | Action::PreviousFault => {
-                let broken = self.rows.shown().position(|shown| shown.standing == Standing::Broken);
-                let id = self.rows.shown().nth(broken.unwrap_or(usize::MAX)).map(|shown| shown.row.entry.clone());
+                let broken = self
+                    .rows
+                    .shown()
+                    .position(|shown| shown.standing == Standing::Broken);
+                let id = self
+                    .rows
+                    .shown()
+                    .nth(broken.unwrap_or(usize::MAX))
+                    .map(|shown| shown.row.entry.clone());
                 match id {
                     Some(id) => {
                         self.rows.select(&id);
@@ -289,7 +313,9 @@ fn rows(record: &Record) -> Vec<Row<Shown>> {
             (false, true) => Standing::Doubted,
             (false, false) => Standing::Whole,
         };
-        let of = entries.get(row.entry.as_str()).and_then(|entry| place(entry));
+        let of = entries
+            .get(row.entry.as_str())
+            .and_then(|entry| place(entry));
         let component = match &of {
             Some(place) => place.component.to_string(),
             None => row.subject.clone(),

@@ -168,7 +168,10 @@ impl State {
         Subject {
             components: candidate.component.iter().cloned().collect(),
             environment: candidate.environment.clone(),
-            release: candidate.environment.is_none().then(|| candidate.key.name.to_string()),
+            release: candidate
+                .environment
+                .is_none()
+                .then(|| candidate.key.name.to_string()),
         }
     }
 
@@ -176,10 +179,17 @@ impl State {
     pub fn totals(&self) -> Vec<(String, Role)> {
         let (going, frees) = self.sums.goes;
         let (staying, kept) = self.sums.stays;
-        let role = if going > 0 { Role::Warning } else { Role::Muted };
+        let role = if going > 0 {
+            Role::Warning
+        } else {
+            Role::Muted
+        };
         vec![
             (format!("{going} can go, {}", text::bytes(frees)), role),
-            (format!("{staying} stay, {}", text::bytes(kept)), Role::Muted),
+            (
+                format!("{staying} stay, {}", text::bytes(kept)),
+                Role::Muted,
+            ),
         ]
     }
 
@@ -227,7 +237,8 @@ impl State {
                 }
             }
             Action::CopyCommand => {
-                turn.effects.push(Effect::Copy("bowline gc --dry-run".to_owned()));
+                turn.effects
+                    .push(Effect::Copy("bowline gc --dry-run".to_owned()));
                 turn.say(Level::Info, "copied bowline gc --dry-run");
             }
             _ => return Handled::No,
@@ -237,7 +248,9 @@ impl State {
 
     /// Draws it.
     pub fn view(&self, sheet: &mut Sheet<'_>, _: &Scene<'_>) {
-        if self.stale && let Ok(at) = self.at.checked_add(PAUSE) {
+        if self.stale
+            && let Ok(at) = self.at.checked_add(PAUSE)
+        {
             sheet.turn(at);
         }
         if let Some(why) = &self.refused {

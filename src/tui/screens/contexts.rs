@@ -58,7 +58,11 @@ impl State {
 
     /// Returns the totals, for the line under the header.
     pub fn totals(&self) -> Vec<(String, Role)> {
-        let protected = self.rows.all().filter(|known| known.protected && !known.readonly).count();
+        let protected = self
+            .rows
+            .all()
+            .filter(|known| known.protected && !known.readonly)
+            .count();
         let mut parts = vec![(format!("{} contexts", self.rows.total()), Role::Muted)];
         if protected > 0 {
             parts.push((format!("{protected} protected"), Role::Warning));
@@ -88,7 +92,10 @@ impl State {
                 turn.say(Level::Info, format!("copied {}", known.name));
             }
             Action::CopyCommand => {
-                let line = format!("bowline --context {}", crate::tui::order::quoted(&known.name));
+                let line = format!(
+                    "bowline --context {}",
+                    crate::tui::order::quoted(&known.name)
+                );
                 turn.say(Level::Info, format!("copied {line}"));
                 turn.effects.push(Effect::Copy(line));
             }
@@ -108,7 +115,11 @@ impl State {
             .map(|(selected, known)| {
                 let is_here = known.name == ground.target;
                 let (words, role) = writes(known);
-                let namespace = if is_here { &ground.namespace } else { &known.namespace };
+                let namespace = if is_here {
+                    &ground.namespace
+                } else {
+                    &known.namespace
+                };
                 Line {
                     cells: vec![
                         cell(if is_here { here } else { " " }, Role::Good),
@@ -130,7 +141,10 @@ impl State {
         table::draw(sheet, COLUMNS, &lines, window);
         if lines.is_empty() {
             let words = match self.rows.total() {
-                0 => format!("there is no kubeconfig with contexts; you are in {}", ground.target),
+                0 => format!(
+                    "there is no kubeconfig with contexts; you are in {}",
+                    ground.target
+                ),
                 _ => "nothing matches the filter; esc clears it".to_owned(),
             };
             sheet.line(2).skip(MARGIN).put(&words, Role::Muted);

@@ -3,6 +3,7 @@
 
 use super::list::kubectl_get;
 use super::{Handled, Scene};
+use crate::engine::world::{Key, World};
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Effect, Object, Ticket};
 use crate::tui::filter::{Facts, Filter, Matcher};
@@ -11,7 +12,6 @@ use crate::tui::order::quoted;
 use crate::tui::pen::Sheet;
 use crate::tui::rows::page;
 use crate::tui::theme::Role;
-use crate::engine::world::{Key, World};
 
 /// An object that is looked into.
 #[derive(Debug)]
@@ -112,9 +112,14 @@ impl State {
         }
         let matcher = Matcher::new(&self.filter, &[]);
         let numbered = lines.iter().enumerate();
-        let found = numbered.filter(|(_, line)| matcher.keeps(&Facts::of_texts([line.as_str()]), false));
+        let found =
+            numbered.filter(|(_, line)| matcher.keeps(&Facts::of_texts([line.as_str()]), false));
         self.found = found.map(|(at, _)| at).collect();
-        let here = self.found.iter().find(|at| **at >= self.top).or(self.found.first());
+        let here = self
+            .found
+            .iter()
+            .find(|at| **at >= self.top)
+            .or(self.found.first());
         self.top = here.map_or(self.top, |at| at.saturating_sub(2));
     }
 
@@ -139,8 +144,16 @@ impl State {
                 // What was found stands two lines below the first.
                 let here = self.top + 2;
                 let next = match action {
-                    Action::NextHunk => self.found.iter().find(|at| **at > here).or(self.found.first()),
-                    _ => self.found.iter().rfind(|at| **at < here).or(self.found.last()),
+                    Action::NextHunk => self
+                        .found
+                        .iter()
+                        .find(|at| **at > here)
+                        .or(self.found.first()),
+                    _ => self
+                        .found
+                        .iter()
+                        .rfind(|at| **at < here)
+                        .or(self.found.last()),
                 };
                 match next {
                     Some(at) => self.top = at.saturating_sub(2),
@@ -213,14 +226,22 @@ impl State {
 fn key(line: &str) -> Option<(&str, &str)> {
     let bare = line.trim_start_matches([' ', '-']);
     let indent = line.len() - bare.len();
-    let length = bare.find(": ").or_else(|| bare.strip_suffix(':').map(str::len))?;
-    let is_name = bare.get(..length)?.chars().all(|c| c.is_ascii_alphanumeric() || "-_./$\"'".contains(c));
+    let length = bare
+        .find(": ")
+        .or_else(|| bare.strip_suffix(':').map(str::len))?;
+    let is_name = bare
+        .get(..length)?
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "-_./$\"'".contains(c));
     is_name.then(|| line.split_at(indent + length + 1))
 }
 
 fn name(object: &Object) -> &str {
     match object {
-        Object::Release(name) | Object::Pin(name) | Object::Snapshot(name) | Object::Entry(name) => name,
+        Object::Release(name)
+        | Object::Pin(name)
+        | Object::Snapshot(name)
+        | Object::Entry(name) => name,
     }
 }
 

@@ -22,15 +22,24 @@ const COLUMNS: &[Column] = &[
 
 /// What filters can say, which no key runs.
 const FILTERS: &[(&str, &str)] = &[
-    ("/word", "has the word somewhere; several words have to be there all"),
+    (
+        "/word",
+        "has the word somewhere; several words have to be there all",
+    ),
     ("/!word", "does not have it"),
     ("/re:^cart-", "a name that the expression finds"),
-    ("/-l team=payments", "carries labels, in the forms of kubectl"),
+    (
+        "/-l team=payments",
+        "carries labels, in the forms of kubectl",
+    ),
     ("/health:degraded", "is so somewhere"),
     ("/behind:>0", "is behind the environment before"),
     ("/env:production", "is there"),
     ("/release:v1.2*", "runs such a release"),
-    ("/held, /bad, /mine, /fault", "is held, runs what is marked bad, is mine, is at fault"),
+    (
+        "/held, /bad, /mine, /fault",
+        "is held, runs what is marked bad, is mine, is at fault",
+    ),
 ];
 
 /// The keys and commands, and what is typed.
@@ -67,7 +76,9 @@ impl State {
             let earlier = modes.get(..at).unwrap_or_default();
             let hidden = keymap.listing(earlier).len();
             for (keys, action, about) in keymap.listing(mode_and_earlier).into_iter().skip(hidden) {
-                let known = items.iter_mut().find(|item| item.runs == Runs::Action(action));
+                let known = items
+                    .iter_mut()
+                    .find(|item| item.runs == Runs::Action(action));
                 match known {
                     Some(item) => {
                         item.keys += &format!(", {keys}");
@@ -118,7 +129,10 @@ impl State {
     pub fn totals(&self) -> Vec<(String, Role)> {
         vec![
             (format!("of the {} screen", self.of), Role::Muted),
-            (format!("{} of {}", self.rows.len(), self.rows.total()), Role::Muted),
+            (
+                format!("{} of {}", self.rows.len(), self.rows.total()),
+                Role::Muted,
+            ),
         ]
     }
 
@@ -179,9 +193,13 @@ impl State {
     /// Draws it.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let mut pen = sheet.line(0);
-        pen.skip(1).put("find ", Role::Prompt).put(&self.typed, Role::Text).put("█", Role::Prompt);
+        pen.skip(1)
+            .put("find ", Role::Prompt)
+            .put(&self.typed, Role::Text)
+            .put("█", Role::Prompt);
         if self.typed.is_empty() {
-            pen.skip(1).put("type to narrow, enter runs what is selected", Role::Muted);
+            pen.skip(1)
+                .put("type to narrow, enter runs what is selected", Role::Muted);
         }
         let height = sheet.height().saturating_sub(1);
         let mut below = sheet.rows(1, height);

@@ -118,7 +118,8 @@ impl State {
     pub fn totals(&self, world: &World) -> Vec<(String, Role)> {
         let totals = self.roster.totals();
         let mut parts = vec![(format!("{} {}", totals.rows, self.title()), Role::Muted)];
-        let count = |count: usize, word: &str, role| (count > 0).then(|| (format!("{count} {word}"), role));
+        let count =
+            |count: usize, word: &str, role| (count > 0).then(|| (format!("{count} {word}"), role));
         match self.kind {
             Kind::Pins => {
                 parts.extend(count(totals.degraded, "degraded", Role::Degraded));
@@ -174,7 +175,11 @@ impl State {
                 Kind::Components => (Some(&key.name), None),
             };
             components.extend(component.filter(|name| !components.contains(name)).cloned());
-            environments.extend(environment.filter(|name| !environments.contains(name)).cloned());
+            environments.extend(
+                environment
+                    .filter(|name| !environments.contains(name))
+                    .cloned(),
+            );
         }
         Subject {
             components,
@@ -285,7 +290,10 @@ impl State {
                 }
             }
             Action::CopyCommand => {
-                if let Some(line) = self.object().map(|object| describe::command_line(&object, turn.ground)) {
+                if let Some(line) = self
+                    .object()
+                    .map(|object| describe::command_line(&object, turn.ground))
+                {
                     turn.say(Level::Info, format!("copied {line}"));
                     turn.effects.push(Effect::Copy(line));
                 }
@@ -300,11 +308,18 @@ impl State {
 
     /// Brings the selected release somewhere: to where the pipeline begins, or back to where another runs.
     fn bring(&self, action: Action, turn: &mut Turn<'_>) -> Handled {
-        let Some(release) = self.roster.selected().and_then(|key| turn.world.release(key)) else {
+        let Some(release) = self
+            .roster
+            .selected()
+            .and_then(|key| turn.world.release(key))
+        else {
             return Handled::No;
         };
         let Some(component) = &release.component else {
-            turn.say(Level::Warning, "which component the release is of cannot be told");
+            turn.say(
+                Level::Warning,
+                "which component the release is of cannot be told",
+            );
             return Handled::Yes;
         };
         let here = Key {
@@ -318,7 +333,10 @@ impl State {
                     firsts.map(str::to_owned).collect()
                 });
                 let all = || turn.world.environment_names(&here.namespace);
-                ("deploy it to which environment?", firsts.unwrap_or_else(all))
+                (
+                    "deploy it to which environment?",
+                    firsts.unwrap_or_else(all),
+                )
             }
             _ => {
                 let elsewhere = self.roster.columns().names().iter().filter(|environment| {
@@ -348,11 +366,17 @@ impl State {
             })
         };
         match environments.as_slice() {
-            [] => turn.say(Level::Warning, format!("{} runs wherever {component} does", release.key.name)),
+            [] => turn.say(
+                Level::Warning,
+                format!("{} runs wherever {component} does", release.key.name),
+            ),
             [one] => turn.wishes.push(Wish::Order(order(one))),
             several => turn.wishes.push(Wish::Choose(Choice {
                 question: question.to_owned(),
-                options: several.iter().map(|one| (one.clone(), order(one))).collect(),
+                options: several
+                    .iter()
+                    .map(|one| (one.clone(), order(one)))
+                    .collect(),
                 chosen: 0,
             })),
         }
@@ -361,13 +385,25 @@ impl State {
 
     fn next_sort(&self) -> Sort {
         let known: &[Sort] = match self.kind {
-            Kind::Releases => &[Sort::Changed, Sort::Name, Sort::Size, Sort::Health, Sort::Behind],
+            Kind::Releases => &[
+                Sort::Changed,
+                Sort::Name,
+                Sort::Size,
+                Sort::Health,
+                Sort::Behind,
+            ],
             Kind::Snapshots => &[Sort::Changed, Sort::Name, Sort::Size],
-            Kind::Pins | Kind::Components => {
-                &[Sort::Name, Sort::Health, Sort::Changed, Sort::Behind, Sort::Held]
-            }
+            Kind::Pins | Kind::Components => &[
+                Sort::Name,
+                Sort::Health,
+                Sort::Changed,
+                Sort::Behind,
+                Sort::Held,
+            ],
         };
-        let at = known.iter().position(|known| *known == self.roster.sort().0);
+        let at = known
+            .iter()
+            .position(|known| *known == self.roster.sort().0);
         let next = known.get(at.map_or(0, |at| (at + 1) % known.len()));
         next.copied().unwrap_or_default()
     }
@@ -376,7 +412,11 @@ impl State {
         let (sort, reversed) = self.roster.sort();
         let name = Sort::ALL.iter().find(|(known, _)| *known == sort);
         let name = name.map_or("", |(_, name)| name);
-        let way = if reversed { ", the other way round" } else { "" };
+        let way = if reversed {
+            ", the other way round"
+        } else {
+            ""
+        };
         turn.say(Level::Info, format!("sorted by {name}{way}"));
     }
 

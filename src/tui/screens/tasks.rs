@@ -48,7 +48,10 @@ impl State {
             _ => None,
         };
         self.subject = Subject {
-            components: place.iter().map(|(component, _)| (*component).into()).collect(),
+            components: place
+                .iter()
+                .map(|(component, _)| (*component).into())
+                .collect(),
             environment: place.map(|(_, environment)| environment.into()),
             release: match order {
                 Some(Order::Mark(mark)) => Some(mark.release.clone()),
@@ -58,7 +61,10 @@ impl State {
     }
 
     fn position(&self, tasks: &[Task]) -> usize {
-        let found = tasks.iter().rev().position(|task| Some(task.ticket) == self.selected);
+        let found = tasks
+            .iter()
+            .rev()
+            .position(|task| Some(task.ticket) == self.selected);
         found.unwrap_or_default()
     }
 
@@ -69,14 +75,21 @@ impl State {
 
     /// Returns the totals, for the line under the header.
     pub fn totals(tasks: &[Task], world: &World) -> Vec<(String, Role)> {
-        let count = |wanted| tasks.iter().filter(|task| task.progress(world).0 == wanted).count();
+        let count = |wanted| {
+            tasks
+                .iter()
+                .filter(|task| task.progress(world).0 == wanted)
+                .count()
+        };
         let parts = [
             (count(Progress::Moving), "under way", Role::Progressing),
             (count(Progress::Failed), "failed", Role::Degraded),
             (count(Progress::Done), "done", Role::Muted),
         ];
         let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
-        parts.map(|(count, word, role)| (format!("{count} {word}"), role)).collect()
+        parts
+            .map(|(count, word, role)| (format!("{count} {word}"), role))
+            .collect()
     }
 
     /// Does what a key means here.
@@ -154,7 +167,11 @@ fn line(sheet: &Sheet<'_>, world: &World, selected: bool, task: &Task) -> Line {
         Progress::Done => (sheet.glyphs.check, Role::Good),
         Progress::Failed => (sheet.glyphs.degraded, Role::Degraded),
     };
-    let quiet = if progress == Progress::Done { Role::Muted } else { role };
+    let quiet = if progress == Progress::Done {
+        Role::Muted
+    } else {
+        role
+    };
     Line {
         cells: vec![
             cell(glyph, role),
@@ -171,7 +188,11 @@ fn line(sheet: &Sheet<'_>, world: &World, selected: bool, task: &Task) -> Line {
 
 /// Draws what there is to say of one task.
 fn explain(sheet: &mut Sheet<'_>, scene: &Scene<'_>, task: &Task) {
-    sheet.rule(0, &format!("{}  {}", task.order.verb(), task.order.subject()), Role::Title);
+    sheet.rule(
+        0,
+        &format!("{}  {}", task.order.verb(), task.order.subject()),
+        Role::Title,
+    );
     let width = usize::from(sheet.width().saturating_sub(MARGIN + 1));
     let (_, words) = task.progress(scene.world);
     let mut row = 1;
@@ -185,5 +206,8 @@ fn explain(sheet: &mut Sheet<'_>, scene: &Scene<'_>, task: &Task) {
     if let Some(reason) = &task.reason {
         put(&format!("because: {reason}"), Role::Text);
     }
-    put(&task.order.command_line(task.reason.as_deref()), Role::Muted);
+    put(
+        &task.order.command_line(task.reason.as_deref()),
+        Role::Muted,
+    );
 }

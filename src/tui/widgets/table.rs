@@ -143,7 +143,8 @@ fn widths(columns: &[Column], natural: &[u16], room: u16) -> Vec<u16> {
     let mut widths = least.clone();
     let used = |widths: &[u16]| -> u32 {
         let seen = widths.iter().filter(|width| **width > 0);
-        let gaps = u32::from(GAP) * u32::try_from(seen.clone().count().saturating_sub(1)).unwrap_or(0);
+        let gaps =
+            u32::from(GAP) * u32::try_from(seen.clone().count().saturating_sub(1)).unwrap_or(0);
         seen.map(|width| u32::from(*width)).sum::<u32>() + gaps
     };
     while used(&widths) > u32::from(room) {
@@ -152,7 +153,10 @@ fn widths(columns: &[Column], natural: &[u16], room: u16) -> Vec<u16> {
         let stays = |at: &usize| columns.get(*at).map(|column| column.stays);
         // Of equal ones the last goes; the one that matters most never does.
         let goes = seen.iter().rev().min_by_key(|at| stays(at)).copied();
-        match goes.filter(|_| seen.len() > 1).and_then(|at| widths.get_mut(at)) {
+        match goes
+            .filter(|_| seen.len() > 1)
+            .and_then(|at| widths.get_mut(at))
+        {
             Some(width) => *width = 0,
             None => break,
         }

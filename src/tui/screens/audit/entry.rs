@@ -38,10 +38,15 @@ impl State {
         let entries = &whole.record.entries;
         let own = |entry: &AuditEntry| entry.metadata.name.as_deref() == Some(name);
         let chains = audit::chains(entries);
-        let chain = chains.iter().map(audit::Chain::all).find(|chain| chain.iter().any(|entry| own(entry)))?;
+        let chain = chains
+            .iter()
+            .map(audit::Chain::all)
+            .find(|chain| chain.iter().any(|entry| own(entry)))?;
         let at = chain.iter().position(|entry| own(entry))?;
         let numbers = chain.iter().filter_map(|of_chain| {
-            entries.iter().position(|entry| std::ptr::eq(entry, *of_chain))
+            entries
+                .iter()
+                .position(|entry| std::ptr::eq(entry, *of_chain))
         });
         let chain = numbers.collect();
         Some(Self {
@@ -110,7 +115,9 @@ impl State {
                         turn.open(Screen::Describe(Box::new(state)));
                     }
                     Action::Copy => turn.effects.push(Effect::Copy(name)),
-                    _ => turn.effects.push(Effect::Copy(format!("bowline audit show {name}"))),
+                    _ => turn
+                        .effects
+                        .push(Effect::Copy(format!("bowline audit show {name}"))),
                 }
             }
             _ => return Handled::No,
@@ -133,10 +140,15 @@ impl State {
         let height = sheet.height().saturating_sub(bars);
         let mut below = sheet.rows(bars, height);
         let lines = self.lines(&below, scene, entry, !problems.is_empty());
-        let first = self.scroll.min(lines.len().saturating_sub(usize::from(height)));
+        let first = self
+            .scroll
+            .min(lines.len().saturating_sub(usize::from(height)));
         for (row, (head, value, role)) in (0..height).zip(lines.iter().skip(first)) {
             let mut pen = below.line(row);
-            pen.skip(3).put(head, Role::Header).to(VALUES).put(value, *role);
+            pen.skip(3)
+                .put(head, Role::Header)
+                .to(VALUES)
+                .put(value, *role);
         }
     }
 
@@ -159,11 +171,23 @@ impl State {
         };
         let zoned = spec.at.0.to_zoned(ground.zone.clone());
         let ago = sheet.age(spec.at.0);
-        add("what", &format!("{:?} of {}", spec.action, spec.subject.name), Role::Title);
-        add("when", &format!("{}, {ago} ago", zoned.strftime("%Y-%m-%d %H:%M:%S %Z")), Role::Text);
+        add(
+            "what",
+            &format!("{:?} of {}", spec.action, spec.subject.name),
+            Role::Title,
+        );
+        add(
+            "when",
+            &format!("{}, {ago} ago", zoned.strftime("%Y-%m-%d %H:%M:%S %Z")),
+            Role::Text,
+        );
         match &spec.actor {
             Some(actor) => add("who", actor, Role::Text),
-            None => add("who", "unattributed: the server did not say who", Role::Warning),
+            None => add(
+                "who",
+                "unattributed: the server did not say who",
+                Role::Warning,
+            ),
         }
         if spec.actor.as_ref() != Some(&spec.recorded_by) {
             add("recorded by", &spec.recorded_by, Role::Muted);
@@ -174,7 +198,9 @@ impl State {
         }
         let release = |release: &crate::api::audit::ReleaseIdentity| {
             let hash = release.hash.as_deref().map(short);
-            let hash = hash.map(|hash| format!("  content {hash}")).unwrap_or_default();
+            let hash = hash
+                .map(|hash| format!("  content {hash}"))
+                .unwrap_or_default();
             format!("{}{hash}", release.name)
         };
         if let Some(from) = &spec.from {
@@ -184,15 +210,22 @@ impl State {
             add("to", &release(to), Role::Text);
         }
         if let Some(named) = &spec.release_ref {
-            add("releaseRef", &format!("{named}; a hold makes another release count"), Role::Text);
+            add(
+                "releaseRef",
+                &format!("{named}; a hold makes another release count"),
+                Role::Text,
+            );
         }
         if let Some(revision) = spec.restored_from {
             add("restored", &format!("revision {revision}"), Role::Text);
         }
         let hold = |hold: &Hold| {
-            let until = hold.until.as_ref().map_or("until lifted".to_owned(), |until| {
-                format!("until {}", ground.clock(until.0, sheet.now))
-            });
+            let until = hold
+                .until
+                .as_ref()
+                .map_or("until lifted".to_owned(), |until| {
+                    format!("until {}", ground.clock(until.0, sheet.now))
+                });
             let why = hold.reason.as_deref().unwrap_or("no reason was given");
             format!("{}, {until}: {why}", hold.owner)
         };
@@ -200,10 +233,21 @@ impl State {
             add(if at == 0 { "holds" } else { "" }, &hold(held), Role::Hold);
         }
         if let Some(gap) = &spec.gap {
-            add("gap", &format!("nobody saw revisions {} to {}", gap.first, gap.last), Role::Warning);
+            add(
+                "gap",
+                &format!("nobody saw revisions {} to {}", gap.first, gap.last),
+                Role::Warning,
+            );
         }
         if let Some(checkpoint) = &spec.checkpoint {
-            add("checkpoint", &format!("retention removed {} entries, through revision {}", checkpoint.entries, checkpoint.through), Role::Muted);
+            add(
+                "checkpoint",
+                &format!(
+                    "retention removed {} entries, through revision {}",
+                    checkpoint.entries, checkpoint.through
+                ),
+                Role::Muted,
+            );
         }
         add("", "", Role::Text);
         add("entry", &entry.name_any(), Role::Muted);
@@ -214,29 +258,63 @@ impl State {
             add("rendered", &short(hash), Role::Muted);
         }
         add("hash", &short(&audit::hash(entry)), Role::Muted);
-        let follows = spec.previous.as_deref().map_or("nothing: it is the first".to_owned(), short);
+        let follows = spec
+            .previous
+            .as_deref()
+            .map_or("nothing: it is the first".to_owned(), short);
         add("follows", &follows, Role::Muted);
         match is_broken {
-            false => add("chain", &format!("{} as it was written", sheet.glyphs.check), Role::Good),
-            true => add("chain", &format!("{} not as it was written", sheet.glyphs.degraded), Role::Error),
+            false => add(
+                "chain",
+                &format!("{} as it was written", sheet.glyphs.check),
+                Role::Good,
+            ),
+            true => add(
+                "chain",
+                &format!("{} not as it was written", sheet.glyphs.degraded),
+                Role::Error,
+            ),
         }
         let verdict = &self.whole.record.verdict;
         let object = format!("auditentry/{}", entry.name_any());
-        for warning in verdict.warnings.iter().filter(|found| found.object == object) {
+        for warning in verdict
+            .warnings
+            .iter()
+            .filter(|found| found.object == object)
+        {
             add("warning", &warning.what, Role::Warning);
         }
         add("", "", Role::Text);
         let neighbour = |at: Option<usize>| {
             let entry = at.and_then(|at| self.entry(at))?;
             let who = entry.spec.actor.as_deref().unwrap_or("unattributed");
-            let to = entry.spec.to.as_ref().map(|to| format!(" to {}", to.name)).unwrap_or_default();
+            let to = entry
+                .spec
+                .to
+                .as_ref()
+                .map(|to| format!(" to {}", to.name))
+                .unwrap_or_default();
             let when = ground.clock(entry.spec.at.0, sheet.now);
-            Some(text::line(&format!("revision {}  {when}  {who}  {:?}{to}", entry.spec.revision, entry.spec.action)).into_owned())
+            Some(
+                text::line(&format!(
+                    "revision {}  {when}  {who}  {:?}{to}",
+                    entry.spec.revision, entry.spec.action
+                ))
+                .into_owned(),
+            )
         };
         let before = neighbour(self.at.checked_sub(1));
         let after = neighbour(self.at.checked_add(1));
-        add("before", before.as_deref().unwrap_or("nothing"), Role::Muted);
-        add("after", after.as_deref().unwrap_or("nothing yet"), Role::Muted);
+        add(
+            "before",
+            before.as_deref().unwrap_or("nothing"),
+            Role::Muted,
+        );
+        add(
+            "after",
+            after.as_deref().unwrap_or("nothing yet"),
+            Role::Muted,
+        );
         lines
     }
 }

@@ -22,12 +22,17 @@ const COLUMNS: &[Column] = &[
 impl State {
     /// Draws it.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
-        if self.stale && let Ok(at) = self.asked.checked_add(super::PAUSE) {
+        if self.stale
+            && let Ok(at) = self.asked.checked_add(super::PAUSE)
+        {
             sheet.turn(at);
         }
         let whole = match &self.read {
             None => {
-                sheet.line(1).skip(MARGIN).put("the record is being read and checked", Role::Muted);
+                sheet
+                    .line(1)
+                    .skip(MARGIN)
+                    .put("the record is being read and checked", Role::Muted);
                 return;
             }
             Some(Err(why)) => {
@@ -69,12 +74,20 @@ pub(super) fn bar(sheet: &mut Sheet<'_>, problems: &[Finding]) -> u16 {
     let shown = problems.len().min(most);
     for (row, problem) in (0..).zip(problems.iter().take(shown)) {
         let more = problems.len() - shown;
-        let mut words = format!("{}  {}: {}", problem.severity.to_string().to_uppercase(), problem.object, problem.what);
+        let mut words = format!(
+            "{}  {}: {}",
+            problem.severity.to_string().to_uppercase(),
+            problem.object,
+            problem.what
+        );
         if usize::from(row) + 1 == shown && more > 0 {
             words += &format!("  (and {more} more)");
         }
         let mut pen = sheet.line(row);
-        pen.over(Role::Armed).skip(1).put(&words, Role::Armed).rest();
+        pen.over(Role::Armed)
+            .skip(1)
+            .put(&words, Role::Armed)
+            .rest();
     }
     u16::try_from(shown).unwrap_or_default()
 }
@@ -117,7 +130,9 @@ fn line(sheet: &Sheet<'_>, scene: &Scene<'_>, selected: bool, shown: &Shown) -> 
 fn change(sheet: &Sheet<'_>, shown: &Shown) -> Cell {
     let row = &shown.row;
     let short = |name: &String| {
-        let rest = name.strip_prefix(&shown.component).and_then(|rest| rest.strip_prefix('-'));
+        let rest = name
+            .strip_prefix(&shown.component)
+            .and_then(|rest| rest.strip_prefix('-'));
         rest.unwrap_or(name).to_owned()
     };
     let (from, to) = (row.from.as_ref().map(short), row.to.as_ref().map(short));

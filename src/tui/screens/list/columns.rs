@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::super::matrix::health;
 use super::super::Scene;
+use super::super::matrix::health;
 use super::opinion;
 use crate::api::pin::Hold;
 use crate::engine::matrix::{self, Columns, Health};
@@ -130,10 +130,18 @@ pub(super) fn runs<'c>(
         let component = component(pin);
         let cell = matrix::glance(world, columns, &component, column, pin, now);
         let standing = (cell.health(), cell.behind.unwrap_or_default());
-        found.extend(columns.names().get(column).map(|name| (column, name, standing)));
+        found.extend(
+            columns
+                .names()
+                .get(column)
+                .map(|name| (column, name, standing)),
+        );
     }
     found.sort_by_key(|(column, ..)| *column);
-    found.into_iter().map(|(_, name, standing)| (name, standing)).collect()
+    found
+        .into_iter()
+        .map(|(_, name, standing)| (name, standing))
+        .collect()
 }
 
 fn component(pin: &Pin) -> Key {
@@ -148,7 +156,8 @@ fn none(sheet: &Sheet<'_>) -> Cell {
 }
 
 fn or_none(sheet: &Sheet<'_>, text: Option<&str>, role: Role) -> Cell {
-    text.filter(|text| !text.is_empty()).map_or_else(|| none(sheet), |text| cell(text, role))
+    text.filter(|text| !text.is_empty())
+        .map_or_else(|| none(sheet), |text| cell(text, role))
 }
 
 fn size(size: Option<u64>) -> Cell {
@@ -165,7 +174,9 @@ fn hash(sheet: &Sheet<'_>, hash: Option<&str>) -> Cell {
 }
 
 fn labels<'l>(labels: impl Iterator<Item = (&'l str, &'l str)>) -> Cell {
-    let labels: Vec<String> = labels.map(|(name, value)| format!("{name}={value}")).collect();
+    let labels: Vec<String> = labels
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
     cell(labels.join(","), Role::Muted)
 }
 
@@ -188,15 +199,22 @@ fn release(sheet: &Sheet<'_>, world: &World, columns: &Columns, row: &ReleaseRow
         places.push((format!("{glyph} "), role));
         places.push((name.to_string(), Role::Text));
     }
-    let quiet = if runs.is_empty() { Role::Muted } else { Role::Text };
+    let quiet = if runs.is_empty() {
+        Role::Muted
+    } else {
+        Role::Text
+    };
     let bare = || {
         let component = row.component.as_deref().unwrap_or_default();
         let rest = row.key.name.strip_prefix(component);
         let rest = rest.map(|rest| rest.trim_start_matches('-'));
-        rest.filter(|rest| !rest.is_empty()).unwrap_or(&row.key.name)
+        rest.filter(|rest| !rest.is_empty())
+            .unwrap_or(&row.key.name)
     };
     vec![
-        row.component.as_deref().map_or_else(|| cell("?", Role::Unknown), |name| cell(name, quiet)),
+        row.component
+            .as_deref()
+            .map_or_else(|| cell("?", Role::Unknown), |name| cell(name, quiet)),
         cell(row.version.as_deref().unwrap_or_else(bare), quiet),
         cell(sheet.age(row.created), Role::Muted),
         size(row.size),
@@ -248,10 +266,19 @@ fn pin(sheet: &Sheet<'_>, scene: &Scene<'_>, columns: &Columns, pin: &Pin) -> Ve
     let production = columns.is_production(&key.namespace, column);
     vec![
         cell(&*pin.component, Role::Text),
-        cell(&*pin.environment, if production { Role::Production } else { Role::Text }),
+        cell(
+            &*pin.environment,
+            if production {
+                Role::Production
+            } else {
+                Role::Text
+            },
+        ),
         what,
         how,
-        glance.since.map_or_else(|| none(sheet), |since| cell(sheet.age(since), Role::Muted)),
+        glance
+            .since
+            .map_or_else(|| none(sheet), |since| cell(sheet.age(since), Role::Muted)),
         behind(sheet, glance.behind.unwrap_or_default()),
         holds(sheet, scene, pin),
         or_none(sheet, pin.gitops.map(|tool| tool.name()), Role::Muted),
@@ -274,7 +301,10 @@ fn holds(sheet: &Sheet<'_>, scene: &Scene<'_>, pin: &Pin) -> Cell {
     };
     let active: Vec<String> = pin.active_holds(sheet.now).map(words).collect();
     match (active.is_empty(), pin.holds.is_empty()) {
-        (false, _) => cell(format!("{} {}", sheet.glyphs.held, active.join("; ")), Role::Hold),
+        (false, _) => cell(
+            format!("{} {}", sheet.glyphs.held, active.join("; ")),
+            Role::Hold,
+        ),
         (true, false) => cell("expired", Role::Muted),
         (true, true) => Vec::new(),
     }
@@ -308,7 +338,11 @@ fn snapshot(sheet: &Sheet<'_>, world: &World, row: &SnapshotRow) -> Vec<Cell> {
     };
     let pin = world.pin_of(&component, &row.environment);
     let user = pin.filter(|pin| pin.snapshot.as_deref() == Some(&*row.key.name));
-    let quiet = if user.is_some() { Role::Text } else { Role::Muted };
+    let quiet = if user.is_some() {
+        Role::Text
+    } else {
+        Role::Muted
+    };
     vec![
         cell(&*row.component, quiet),
         cell(&*row.environment, quiet),
@@ -323,7 +357,13 @@ fn snapshot(sheet: &Sheet<'_>, world: &World, row: &SnapshotRow) -> Vec<Cell> {
 }
 
 fn snapshot_other(row: &SnapshotRow) -> Vec<Cell> {
-    let references: String = row.references.as_deref().unwrap_or_default().chars().take(12).collect();
+    let references: String = row
+        .references
+        .as_deref()
+        .unwrap_or_default()
+        .chars()
+        .take(12)
+        .collect();
     vec![
         cell(&*row.key.name, Role::Text),
         cell(references, Role::Muted),
