@@ -22,6 +22,7 @@ pub mod picture;
 pub mod prompt;
 mod prompting;
 pub mod roster;
+pub mod rows;
 pub mod run;
 pub mod runner;
 pub mod screens;

@@ -441,7 +441,7 @@ pub(super) fn ground(session: &Session, environment: &Environment, options: &Opt
             .user
             .clone(),
         readonly: connection.readonly.clone(),
-        protected: false,
+        protected: connection.is_protected(),
         armed: None,
         simulated: matches!(connection.target, Target::Embedded { .. }),
         contexts: connect::contexts(options, environment),

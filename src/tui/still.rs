@@ -14,6 +14,7 @@ use super::theme::{Depth, Theme};
 use super::update::update;
 use super::view::view;
 use super::{pen, picture};
+use crate::connect::Known;
 use crate::engine::world::fixture::{self, outcomes, pin, release, unready};
 use crate::engine::world::{Event as Told, World};
 
@@ -42,9 +43,20 @@ pub fn ground() -> Ground {
         protected: false,
         armed: None,
         simulated: false,
-        contexts: vec!["prod-eu".to_owned(), "prod-us".to_owned()],
+        contexts: ["prod-eu", "prod-us"].map(known).into(),
         rights: Default::default(),
         zone: TimeZone::UTC,
+    }
+}
+
+/// Returns a context of which nothing but its name is special.
+pub fn known(name: &str) -> Known {
+    Known {
+        name: name.to_owned(),
+        cluster: name.to_owned(),
+        namespace: "shop".to_owned(),
+        user: "ana".to_owned(),
+        ..Known::default()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Small things that several screens draw alike. They keep nothing.
 
+pub mod table;
+
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::text;
