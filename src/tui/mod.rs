@@ -26,6 +26,8 @@ pub mod runner;
 pub mod screens;
 pub mod tasks;
 pub mod terminal;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod theme;
 mod tour;
 pub mod update;

@@ -1,5 +1,8 @@
 //! Carries out effects beside the keyboard: one task each, whose answer comes back as an event.
 
+mod compare;
+mod history;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -20,11 +23,12 @@ use super::model::Event;
 use super::order::{Order, Prepared};
 use crate::api::audit::AuditEntry;
 use crate::api::names;
-use crate::connect::{Connection, explain};
+use crate::connect::{Connection, DataPlanes, explain};
 use crate::engine::actions::{gc, mark};
 use crate::engine::apply::apply_all;
 use crate::engine::collect::Collector;
 use crate::engine::desk::{Desk, NoDraft};
+use crate::engine::diff;
 use crate::engine::marking::{self, Marked};
 use crate::engine::pages;
 use crate::engine::plan::Asked;
@@ -47,17 +51,20 @@ pub struct Session {
     pub feed: Feed,
     /// Who reads git references.
     pub git: Git,
+    /// The ways to what runs.
+    pub planes: DataPlanes,
     /// Who the server takes us for, and how far its clock is ahead of ours; nobody until it has answered.
     pub who: RwLock<Whoami>,
 }
 
 impl Session {
     /// Begins to follow a target.
-    pub fn start(connection: Connection, git: Git) -> Self {
+    pub fn start(connection: Connection, git: Git, planes: DataPlanes) -> Self {
         Self {
             feed: Feed::start(&connection.client, Some(&connection.namespace)),
             connection,
             git,
+            planes,
             who: RwLock::new(Whoami {
                 user: String::new(),
                 ahead: SignedDuration::ZERO,
@@ -160,11 +167,15 @@ impl Runner {
             Effect::Rights(ticket, environments) => self.spawn(ticket, false, async move {
                 Some(Answer::Rights(rights(&session, environments).await))
             }),
-            Effect::Revisions(..)
-            | Effect::Compare(..)
-            | Effect::Record(_)
-            | Effect::Describe(..)
-            | Effect::Export(..) => {}
+            Effect::Revisions(ticket, place) => self.spawn(ticket, false, async move {
+                let found = history::revisions(&session, &place).await;
+                Some(Answer::Revisions(found.map(Box::new)))
+            }),
+            Effect::Compare(ticket, comparison) => self.spawn(ticket, false, async move {
+                let found = compare::compare(&session, *comparison).await;
+                Some(Answer::Compared(found.map(Box::new)))
+            }),
+            Effect::Record(_) | Effect::Describe(..) | Effect::Export(..) => {}
             other @ (Effect::Quit
             | Effect::Suspend
             | Effect::Redraw
@@ -233,7 +244,11 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
     let Prepared::Moves(mut draft) = prepared else {
         return;
     };
-    let shown = session.desk().show(&mut draft).await;
+    let options = diff::Options {
+        context: diff::WHOLE,
+        ..diff::Options::default()
+    };
+    let shown = session.desk().show(&mut draft, &options).await;
     tell(Answer::Shown(match shown {
         Ok(diffs) => Ok(Previews {
             prepared: Box::new(Prepared::Moves(draft)),

@@ -197,19 +197,8 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         pen.put(&notice.text, role);
         return;
     }
-    let wanted = [
-        (Action::Promote, "promote"),
-        (Action::Rollback, "rollback"),
-        (Action::Hold, "hold"),
-        (Action::Diff, "diff"),
-        (Action::Open, "open"),
-        (Action::Mark, "mark"),
-        (Action::Filter, "filter"),
-        (Action::Command, "command"),
-        (Action::TimeTravel, "time"),
-        (Action::Help, "help"),
-    ];
-    for (action, word) in wanted {
+    for (action, word) in hints(model.front()) {
+        let (action, word) = (*action, *word);
         let Some(keys) = keymap.keys_for(modes, action) else {
             continue;
         };
@@ -227,6 +216,46 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
             .put(" ", key)
             .put(word, description)
             .skip(2);
+    }
+}
+
+/// Returns the actions whose keys the last line lists, the most wanted first.
+fn hints(screen: &Screen) -> &'static [(Action, &'static str)] {
+    match screen {
+        Screen::Diff(_) => &[
+            (Action::NextHunk, "next hunk"),
+            (Action::PreviousHunk, "hunk before"),
+            (Action::NextObject, "object"),
+            (Action::Fold, "fold"),
+            (Action::Layout, "layout"),
+            (Action::Noise, "noise"),
+            (Action::Copy, "copy"),
+            (Action::Back, "back"),
+            (Action::Help, "help"),
+        ],
+        Screen::Revisions(_) | Screen::Component(_) => &[
+            (Action::Rollback, "roll back to it"),
+            (Action::Diff, "diff"),
+            (Action::Promote, "promote"),
+            (Action::Hold, "hold"),
+            (Action::MarkBad, "mark bad"),
+            (Action::Mark, "mark"),
+            (Action::Back, "back"),
+            (Action::Command, "command"),
+            (Action::Help, "help"),
+        ],
+        _ => &[
+            (Action::Promote, "promote"),
+            (Action::Rollback, "rollback"),
+            (Action::Hold, "hold"),
+            (Action::Diff, "diff"),
+            (Action::Open, "open"),
+            (Action::Mark, "mark"),
+            (Action::Filter, "filter"),
+            (Action::Command, "command"),
+            (Action::TimeTravel, "time"),
+            (Action::Help, "help"),
+        ],
     }
 }
 

@@ -2,8 +2,10 @@
 //!
 //! In a healthy fleet it is quiet. The cursor begins on the worst place in production.
 
-mod pane;
+pub(super) mod pane;
 mod view;
+
+pub(super) use view::health;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -3,8 +3,12 @@
 //! A screen knows the read model and what it was answered; what it wants of the rest it says through its
 //! [`Turn`]. Screens do not know each other but by the names they open.
 
+pub mod component;
+pub mod diff;
+mod history;
 pub mod matrix;
 pub mod plan;
+pub mod revisions;
 
 use crossterm::event::KeyEvent;
 
@@ -22,6 +26,12 @@ pub enum Screen {
     Matrix(Box<matrix::State>),
     /// What an action would do, and its confirmation.
     Plan(Box<plan::State>),
+    /// What two sides have of the same objects.
+    Diff(Box<diff::State>),
+    /// One component in its environments.
+    Component(Box<component::State>),
+    /// The revisions of a pin.
+    Revisions(Box<revisions::State>),
 }
 
 /// Whether a screen did something with what it was told.
@@ -39,6 +49,9 @@ impl Screen {
         match self {
             Self::Matrix(state) => state.title(),
             Self::Plan(state) => state.order.verb().to_owned(),
+            Self::Diff(_) => "diff".to_owned(),
+            Self::Component(state) => state.title(),
+            Self::Revisions(state) => state.title(),
         }
     }
 
@@ -47,6 +60,8 @@ impl Screen {
         match self {
             Self::Matrix(_) => &[Mode::Matrix, Mode::List, Mode::Global],
             Self::Plan(state) => state.modes(),
+            Self::Diff(_) => &[Mode::Diff, Mode::Global],
+            Self::Component(_) | Self::Revisions(_) => &[Mode::List, Mode::Global],
         }
     }
 
@@ -55,6 +70,9 @@ impl Screen {
         match self {
             Self::Matrix(state) => state.act(action, turn),
             Self::Plan(state) => state.act(action, turn),
+            Self::Diff(state) => state.act(action, turn),
+            Self::Component(state) => state.act(action, turn),
+            Self::Revisions(state) => state.act(action, turn),
         }
     }
 
@@ -62,7 +80,7 @@ impl Screen {
     pub fn key(&mut self, key: KeyEvent, turn: &mut Turn<'_>) -> Handled {
         match self {
             Self::Plan(state) => state.key(key, turn),
-            Self::Matrix(_) => Handled::No,
+            _ => Handled::No,
         }
     }
 
@@ -70,7 +88,7 @@ impl Screen {
     pub fn paste(&mut self, text: &str) -> Handled {
         match self {
             Self::Plan(state) => state.paste(text),
-            Self::Matrix(_) => Handled::No,
+            _ => Handled::No,
         }
     }
 
@@ -84,6 +102,9 @@ impl Screen {
         match self {
             Self::Matrix(state) => state.answer(ticket, answer, turn),
             Self::Plan(state) => state.answer(ticket, answer, turn),
+            Self::Diff(state) => state.answer(ticket, answer, turn),
+            Self::Component(state) => state.answer(ticket, answer, turn),
+            Self::Revisions(state) => state.answer(ticket, answer, turn),
         }
     }
 
@@ -91,7 +112,9 @@ impl Screen {
     pub fn touched(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
         match self {
             Self::Matrix(state) => state.touched(touched, turn),
-            Self::Plan(_) => {}
+            Self::Component(state) => state.touched(touched, turn),
+            Self::Revisions(state) => state.touched(touched, turn),
+            Self::Plan(_) | Self::Diff(_) => {}
         }
     }
 
@@ -99,7 +122,14 @@ impl Screen {
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
         match self {
             Self::Matrix(state) => state.tick(turn),
-            Self::Plan(_) => {}
+            _ => {}
+        }
+    }
+
+    /// Takes another size of the terminal.
+    pub fn resized(&mut self, size: (u16, u16)) {
+        if let Self::Diff(state) = self {
+            state.resized(size);
         }
     }
 
@@ -108,6 +138,9 @@ impl Screen {
         match self {
             Self::Matrix(state) => state.subject(world),
             Self::Plan(state) => state.subject(),
+            Self::Diff(state) => state.subject(),
+            Self::Component(state) => state.subject(world),
+            Self::Revisions(state) => state.subject(),
         }
     }
 
@@ -116,6 +149,9 @@ impl Screen {
         match self {
             Self::Matrix(state) => state.view(sheet, scene),
             Self::Plan(state) => state.view(sheet, scene),
+            Self::Diff(state) => state.view(sheet, scene),
+            Self::Component(state) => state.view(sheet, scene),
+            Self::Revisions(state) => state.view(sheet, scene),
         }
     }
 }
