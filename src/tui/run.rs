@@ -28,7 +28,7 @@ use super::theme::{Background, Depth, Theme};
 use super::tour::Tour;
 use super::update::{say, update};
 use super::view::view;
-use crate::connect::{self, Connection, Environment, Options, Target};
+use crate::connect::{self, Connection, DataPlanes, Environment, Options, Target};
 use crate::controllers::beside::Beside;
 use crate::engine::world::Source;
 use crate::engine::world::feed::Touched;
@@ -157,7 +157,8 @@ impl Link {
                 }
             })
         });
-        let session = Arc::new(Session::start(connection, git.clone()));
+        let planes = DataPlanes::of(&connection, options, environment);
+        let session = Arc::new(Session::start(connection, git.clone(), planes));
         runner::introduce(&session, sender);
         Self {
             versions: session.feed.versions(),

@@ -28,7 +28,7 @@ use super::theme::Depth;
 use super::update::update;
 use super::view::view;
 use crate::api::{self, Release, ReleasePin, names};
-use crate::connect::{self, Connection, Environment, Options, StoreFile};
+use crate::connect::{self, Connection, DataPlanes, Environment, Options, StoreFile};
 use crate::engine::actions::release::{self, Source};
 use crate::engine::catalog::Catalog;
 use crate::engine::presence;
@@ -162,7 +162,8 @@ impl Story {
             zone: TimeZone::UTC,
             ..still::ground()
         };
-        let session = Arc::new(Session::start(connection, git(directory.path())));
+        let planes = DataPlanes::of(&connection, &options, &environment);
+        let session = Arc::new(Session::start(connection, git(directory.path()), planes));
         let (sender, answers) = mpsc::unbounded_channel();
         runner::introduce(&session, &sender);
         let mut story = Self {
