@@ -32,6 +32,7 @@ pub mod serve;
 mod session;
 mod socket;
 mod status;
+mod theme;
 mod uninstall;
 mod version;
 
@@ -153,6 +154,9 @@ enum Verb {
     Controller(controller::Arguments),
     /// Put the embedded store on a socket, for kubectl and other clients
     Serve(serve::Arguments),
+    /// Bring the looks of other programs along
+    #[command(subcommand)]
+    Theme(theme::Verb),
     /// Print the version of the program and, with --server, of the target
     Version(version::Arguments),
     /// Print what a shell needs to complete verbs and flags
@@ -374,6 +378,7 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
             serve::run(&arguments, options, environment, &mut out).await?;
             Outcome::done(String::new())
         }
+        Verb::Theme(verb) => Outcome::done(theme::run(&verb, environment, &mut say)?),
         Verb::Version(arguments) => {
             Outcome::done(version::run(&arguments, options, environment).await?)
         }

@@ -24,6 +24,10 @@ pub mod roster;
 pub mod run;
 pub mod runner;
 pub mod screens;
+#[cfg(test)]
+mod still;
+#[cfg(test)]
+mod story;
 pub mod tasks;
 pub mod terminal;
 pub mod theme;
