@@ -215,7 +215,9 @@ impl Work<'_> {
         spec: &ReleaseSpec,
         references: &str,
     ) -> Result<(Definitions, Vec<String>), Trouble> {
-        if is_by_git(spec) && let Some(found) = self.of_snapshot(references).await {
+        if is_by_git(spec)
+            && let Some(found) = self.of_snapshot(references).await
+        {
             self.room.base.metrics.snapshot_reused();
             return Ok((found, Vec::new()));
         }
