@@ -226,7 +226,7 @@ impl<'a> Session<'a> {
         }
         // It was done, whoever sees it.
         if let Err(error) = beside.observed(&changed).await {
-            say(error.to_string());
+            say(Error::from(error).to_string());
         }
         Ok(None)
     }
