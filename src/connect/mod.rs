@@ -137,6 +137,19 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// Makes a connection of a client that is there already, on which everything passes.
+    pub fn of(client: kube::Client, target: Target, namespace: &str) -> Self {
+        Self {
+            client,
+            target,
+            namespace: namespace.to_owned(),
+            readonly: None,
+            component: None,
+            bars: Bars::fixed(None),
+            unbarred: None,
+        }
+    }
+
     /// Tells whether only reads pass until somebody arms it.
     pub fn is_protected(&self) -> bool {
         self.bars.is_protected()

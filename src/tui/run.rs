@@ -303,25 +303,16 @@ impl Loop {
             match effect {
                 Effect::Quit => return Ok(Going::Out),
                 Effect::Suspend => {
-                    if !self.terminal.suspend()? {
-                        let words = "no shell waits that could bring bowline back";
-                        say(
-                            &mut self.model,
-                            self.link.session.now(),
-                            Level::Warning,
-                            words,
-                        );
+                    let slept = self.terminal.suspend()?;
+                    let words = "no shell waits that could bring bowline back";
+                    if !slept {
+                        self.warn(words);
                     }
                 }
                 Effect::Redraw => self.terminal.redraw()?,
                 Effect::Copy(text) => {
                     if let Err(error) = self.terminal.copy(&text) {
-                        say(
-                            &mut self.model,
-                            self.link.session.now(),
-                            Level::Warning,
-                            error.to_string(),
-                        );
+                        self.warn(error.to_string());
                     }
                 }
                 Effect::Connect(_, destination) => self.connect(destination).await,
@@ -329,6 +320,15 @@ impl Loop {
             }
         }
         Ok(Going::On)
+    }
+
+    fn warn(&mut self, words: impl Into<String>) {
+        say(
+            &mut self.model,
+            self.link.session.now(),
+            Level::Warning,
+            words,
+        );
     }
 
     /// Goes to another context or namespace; where that fails, everything stays as it is.

@@ -134,7 +134,10 @@ pub(super) fn fulfil(
             effects.push(Effect::Connect(model.tickets, destination));
         }
         Wish::Type(text) => {
-            model.over = Some(Over::Prompt(Prompt::open(PromptKind::Command, &text)));
+            model.over = Some(Over::Prompt(Box::new(Prompt::open(
+                PromptKind::Command,
+                &text,
+            ))));
         }
     }
 }
@@ -290,8 +293,15 @@ pub(super) fn run(
         }
         Action::Redraw => effects.push(Effect::Redraw),
         Action::Suspend => effects.push(Effect::Suspend),
-        Action::Command => model.over = Some(Over::Prompt(Prompt::open(PromptKind::Command, ""))),
-        Action::Jump => model.over = Some(Over::Prompt(Prompt::open(PromptKind::Jump, ""))),
+        Action::Command => {
+            model.over = Some(Over::Prompt(Box::new(Prompt::open(
+                PromptKind::Command,
+                "",
+            ))))
+        }
+        Action::Jump => {
+            model.over = Some(Over::Prompt(Box::new(Prompt::open(PromptKind::Jump, ""))))
+        }
         Action::Filter => super::prompting::filter(model),
         action if action.plans() => order(model, world, now, action, effects),
         action => {

@@ -280,7 +280,7 @@ impl State {
             Action::Right => self.column = (self.column + 1).min(columns.saturating_sub(1)),
             Action::NextFault | Action::PreviousFault => {
                 match roster.step_to_fault(action == Action::NextFault) {
-                    true => self.to_fault(turn.world, turn.now),
+                    true => self.go_to_fault(turn.world, turn.now),
                     false => turn.say(Level::Info, "nothing that is shown is at fault"),
                 }
             }
@@ -325,7 +325,7 @@ impl State {
     }
 
     /// Moves the cursor to the column of the selected row that is at fault, if its own is not.
-    fn to_fault(&mut self, world: &World, now: Timestamp) {
+    fn go_to_fault(&mut self, world: &World, now: Timestamp) {
         let Some((roster, component)) = self
             .roster
             .as_ref()
