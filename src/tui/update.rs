@@ -129,6 +129,14 @@ pub(super) fn fulfil(
         Wish::Choose(choice) => model.over = Some(Over::Choice(choice)),
         Wish::Follow(task) => model.tasks.push(*task),
         Wish::Log(logged) => model.log.push(logged),
+        Wish::Travel(at) => {
+            model.stack.truncate(1);
+            front(model, world, now, effects, |screen, turn| {
+                if let Screen::Matrix(matrix) = screen {
+                    matrix.travel(Some(at), turn);
+                }
+            });
+        }
         Wish::Connect(destination) => {
             model.tickets += 1;
             effects.push(Effect::Connect(model.tickets, destination));

@@ -10,7 +10,7 @@ use super::keymap::Step;
 use super::model::{Level, Model};
 use super::pen::Sheet;
 use super::prompt::{Choice, Over, Prompt};
-use super::screens::Scene;
+use super::screens::{Scene, Screen};
 use super::theme::Role;
 use crate::engine::world::{Freshness, Source, World};
 use crate::text;
@@ -127,6 +127,11 @@ fn freshness(sheet: &Sheet<'_>, world: &World) -> (String, Role) {
 /// Draws the trail of screens, what the one in front is filtered by, and its totals.
 fn crumbs(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let model = scene.model;
+    let as_of = match model.front() {
+        Screen::Matrix(matrix) => matrix.as_of(),
+        _ => None,
+    };
+    let as_of = as_of.map(|at| format!(" AS OF {} ", model.ground.clock(at, sheet.now)));
     let mut pen = sheet.line(1);
     pen.skip(1);
     for (at, screen) in model.stack.iter().enumerate() {
@@ -139,6 +144,9 @@ fn crumbs(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
             Role::Breadcrumb
         };
         pen.put(&screen.title(), role);
+    }
+    if let Some(as_of) = as_of {
+        pen.skip(2).put(&as_of, Role::AsOf);
     }
     let filter = model.front().filter().map(ToString::to_string);
     if let Some(filter) = filter.filter(|filter| !filter.is_empty()) {

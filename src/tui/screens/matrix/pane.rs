@@ -6,6 +6,7 @@ use super::State;
 use crate::api::audit::{Action, AuditEntry};
 use crate::api::release::Verdict;
 use crate::engine::matrix::{self, Cell, Columns, Health};
+use crate::engine::past::{Change, Recorded};
 use crate::engine::world::{Key, Pin, World};
 use crate::text;
 use crate::tui::model::Ground;
@@ -239,4 +240,41 @@ fn made_of(cell: &Cell<'_>, world: &World, component: &Key, pin: &Pin) -> String
         parts.push("no hold".to_owned());
     }
     parts.join("   ")
+}
+
+/// Says what was, as far as it is on record, and what changed at the very moment.
+fn past(
+    ran: Recorded<'_>,
+    moved: Option<&Change>,
+    changed: &[Change],
+    ground: &Ground,
+    now: Timestamp,
+) -> Vec<(String, Role)> {
+    let what = match ran {
+        Recorded::NotYet => "The record begins later: nothing is known of this moment.".to_owned(),
+        Recorded::Nothing => "Nothing was deployed there.".to_owned(),
+        Recorded::Ran(cell) => {
+            let by = moved.map(|change| {
+                let did = change.action.map_or("changed", done);
+                let actor = change.actor.as_deref().unwrap_or("somebody");
+                let why = change.reason.as_deref().map(|why| format!(": \"{why}\""));
+                let when = ground.clock(change.at, now);
+                format!(", {did} by {actor} at {when}{}", why.unwrap_or_default())
+            });
+            format!("{} ran there{}.", cell.label, by.unwrap_or_default())
+        }
+    };
+    let mut said = vec![(what, Role::Text)];
+    said.extend(changed.iter().map(|change| {
+        let did = change.action.map_or("changed", done);
+        let actor = change.actor.as_deref().unwrap_or("somebody");
+        let environment = change.environment.as_deref().unwrap_or("all environments");
+        let to = change.to.as_deref().unwrap_or("nothing");
+        let words = format!(
+            "At this moment {} in {environment} was {did} by {actor}: {to}.",
+            change.component.name
+        );
+        (words, Role::AsOf)
+    }));
+    said
 }
