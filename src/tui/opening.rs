@@ -5,10 +5,13 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 
 use super::action::Action;
-use super::effect::Effect;
+use super::effect::{Effect, Place};
 use super::model::{Level, Model, Subject, Wish};
 use super::roster::Kind;
-use super::screens::{Screen, audit, collect, contexts, help, list, log, tasks};
+use super::screens::{
+    Screen, audit, collect, component, contexts, diff, help, list, log, revisions, tasks,
+};
+use super::update::front;
 use crate::engine::world::World;
 
 /// Says what opening a screen wants of the model; None where the action means nothing here.
@@ -53,6 +56,40 @@ pub fn screen(
             let front = model.front();
             let state = help::State::open(front.title(), &model.look.keymap, front.modes());
             Screen::Help(Box::new(state))
+        }
+        Action::GoComponent | Action::Open if can_open(model, action) => {
+            let (component, environment) = match place(model, world) {
+                Ok(place) => (place.component, Some(place.environment)),
+                Err(why) => match model.front().subject(world).component() {
+                    Some(component) => (component.clone(), None),
+                    None => return Some(Wish::Say(Level::Warning, why)),
+                },
+            };
+            front(model, world, now, effects, |_, turn| {
+                let opened = component::State::open(component, environment, turn);
+                Screen::Component(Box::new(opened))
+            })?
+        }
+        Action::GoRevisions => match place(model, world) {
+            Err(why) => return Some(Wish::Say(Level::Warning, why)),
+            Ok(place) => front(model, world, now, effects, |_, turn| {
+                Screen::Revisions(Box::new(revisions::State::open(place, turn)))
+            })?,
+        },
+        Action::Diff => {
+            let namespace = &model.ground.namespace;
+            let own = model.front().comparison();
+            let compared = match own {
+                Some(own) => Ok(own.what),
+                None => place(model, world)
+                    .and_then(|place| diff::of_place(world, namespace, &place, now)),
+            };
+            match compared {
+                Err(why) => return Some(Wish::Say(Level::Warning, why)),
+                Ok(compared) => front(model, world, now, effects, |_, turn| {
+                    Screen::Diff(Box::new(diff::State::open(compared, turn)))
+                })?,
+            }
         }
         action => {
             return Some(Wish::Say(
@@ -104,4 +141,18 @@ pub fn export(
     let mut state = audit::State::open(ticket, now, effects);
     effects.extend(state.export(file, ground, ticket));
     vec![Wish::Open(Box::new(Screen::Audit(Box::new(state))))]
+}
+
+/// Tells whether an action opens the component that is selected.
+fn can_open(model: &Model, action: Action) -> bool {
+    action == Action::GoComponent || matches!(model.front(), Screen::Matrix(_))
+}
+
+/// Returns the component and the environment that the cursor is on, whatever is marked.
+fn place(model: &Model, world: &World) -> Result<Place, String> {
+    let place = match model.front() {
+        Screen::Matrix(matrix) => matrix.place(),
+        screen => screen.subject(world).place(),
+    };
+    place.ok_or_else(|| "no component is selected in an environment".to_owned())
 }

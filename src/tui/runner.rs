@@ -1,6 +1,8 @@
 //! Carries out effects beside the keyboard: one task each, whose answer comes back as an event.
 
+mod compare;
 mod describe;
+mod history;
 mod record;
 
 use std::collections::{BTreeMap, HashMap};
@@ -23,11 +25,12 @@ use super::model::Event;
 use super::order::{Order, Prepared};
 use crate::api::audit::AuditEntry;
 use crate::api::names;
-use crate::connect::{Connection, explain};
+use crate::connect::{Connection, DataPlanes, explain};
 use crate::engine::actions::{gc, mark};
 use crate::engine::apply::apply_all;
 use crate::engine::collect::Collector;
 use crate::engine::desk::{Desk, NoDraft};
+use crate::engine::diff;
 use crate::engine::marking::{self, Marked};
 use crate::engine::pages;
 use crate::engine::plan::Asked;
@@ -50,17 +53,20 @@ pub struct Session {
     pub feed: Feed,
     /// Who reads git references.
     pub git: Git,
+    /// The ways to what runs.
+    pub planes: DataPlanes,
     /// Who the server takes us for, and how far its clock is ahead of ours; nobody until it has answered.
     pub who: RwLock<Whoami>,
 }
 
 impl Session {
     /// Begins to follow a target.
-    pub fn start(connection: Connection, git: Git) -> Self {
+    pub fn start(connection: Connection, git: Git, planes: DataPlanes) -> Self {
         Self {
             feed: Feed::start(&connection.client, Some(&connection.namespace)),
             connection,
             git,
+            planes,
             who: RwLock::new(Whoami {
                 user: String::new(),
                 ahead: SignedDuration::ZERO,
@@ -189,7 +195,14 @@ impl Runner {
             Effect::Arm(lasting) => {
                 session.connection.arm(lasting);
             }
-            Effect::Revisions(..) | Effect::Compare(..) => {}
+            Effect::Revisions(ticket, place) => self.spawn(ticket, async move {
+                let found = history::revisions(&session, &place).await;
+                Some(Answer::Revisions(found.map(Box::new)))
+            }),
+            Effect::Compare(ticket, comparison) => self.spawn(ticket, async move {
+                let found = compare::compare(&session, *comparison).await;
+                Some(Answer::Compared(found.map(Box::new)))
+            }),
             other @ (Effect::Quit
             | Effect::Suspend
             | Effect::Redraw
@@ -271,7 +284,11 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
     let Prepared::Moves(mut draft) = prepared else {
         return;
     };
-    let shown = session.desk().show(&mut draft).await;
+    let options = diff::Options {
+        context: diff::WHOLE,
+        ..diff::Options::default()
+    };
+    let shown = session.desk().show(&mut draft, &options).await;
     tell(Answer::Shown(match shown {
         Ok(diffs) => Ok(Previews {
             prepared: Box::new(Prepared::Moves(draft)),

@@ -164,7 +164,7 @@ impl Still {
             .strip_prefix('"')
             .and_then(|keys| keys.strip_suffix('"'));
         let keys = match typed {
-            Some(text) => text.chars().map(typed).collect(),
+            Some(text) => text.chars().map(character).collect(),
             None => Key::sequence(keys).unwrap(),
         };
         for key in keys {
@@ -239,7 +239,7 @@ impl Still {
     }
 }
 
-fn typed(c: char) -> Key {
+fn character(c: char) -> Key {
     Key::of(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)).unwrap()
 }
 

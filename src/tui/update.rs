@@ -21,7 +21,11 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
     match event {
         Event::Key(key) => pressed(model, world, now, key, &mut effects),
         Event::Paste(text) => pasted(model, world, now, &text, &mut effects),
-        Event::Resize(width, height) => model.size = (width, height),
+        Event::Resize(width, height) => {
+            model.size = (width, height);
+            let screens = model.stack.iter_mut().chain(&mut model.forth);
+            screens.for_each(|screen| screen.resized((width, height)));
+        }
         Event::Focus(focused) => model.focused = focused,
         Event::Mouse(mouse) => super::mouse::used(model, world, now, mouse, &mut effects),
         Event::World(touched) => {
@@ -97,7 +101,7 @@ fn turn<T>(
 }
 
 /// Lets the screen in front have a turn.
-fn front<T>(
+pub(super) fn front<T>(
     model: &mut Model,
     world: &World,
     now: Timestamp,

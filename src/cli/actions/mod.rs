@@ -17,7 +17,7 @@ use crate::engine::actions::rollback::Target;
 use crate::engine::actions::undo::Undo;
 use crate::engine::bodies::BodyError;
 use crate::engine::desk::{Desk, NoDraft, Order};
-use crate::engine::diff::Diff;
+use crate::engine::diff::{self, Diff};
 use crate::engine::plan::{Asked, Plan};
 use crate::engine::preview::PreviewError;
 use crate::engine::rules::Refusal;
@@ -163,7 +163,10 @@ impl<'a> Session<'a> {
                 false => return Err(refused(vec![lacks])),
             }
         }
-        let shown = self.desk().show(&mut draft).await;
+        let shown = self
+            .desk()
+            .show(&mut draft, &diff::Options::default())
+            .await;
         draft.notes.drain(..).for_each(&mut *say);
         let shown = shown.map_err(not_shown)?;
         let changing = draft
@@ -223,7 +226,7 @@ impl<'a> Session<'a> {
         }
         // It was done, whoever sees it.
         if let Err(error) = beside.observed(&changed).await {
-            say(error.to_string());
+            say(Error::from(error).to_string());
         }
         Ok(None)
     }

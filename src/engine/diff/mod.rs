@@ -61,6 +61,9 @@ impl Default for Options {
     }
 }
 
+/// Equal lines without end: what differs stands in the whole of its object.
+pub const WHOLE: usize = usize::MAX;
+
 /// One of the two things that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {

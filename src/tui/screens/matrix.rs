@@ -2,7 +2,7 @@
 //!
 //! In a healthy fleet it is quiet. The cursor begins on the worst place in production.
 
-mod pane;
+pub(super) mod pane;
 mod view;
 
 pub(in crate::tui) use view::health;

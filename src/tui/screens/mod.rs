@@ -5,13 +5,17 @@
 
 pub mod audit;
 pub mod collect;
+pub mod component;
 pub mod contexts;
 pub mod describe;
+pub mod diff;
 pub mod help;
+mod history;
 pub mod list;
 pub mod log;
 pub mod matrix;
 pub mod plan;
+pub mod revisions;
 pub mod tasks;
 #[cfg(test)]
 mod tests;
@@ -53,6 +57,12 @@ pub enum Screen {
     Contexts(Box<contexts::State>),
     /// What the keys do.
     Help(Box<help::State>),
+    /// What two sides have of the same objects.
+    Diff(Box<diff::State>),
+    /// One component in its environments.
+    Component(Box<component::State>),
+    /// The revisions of a pin.
+    Revisions(Box<revisions::State>),
 }
 
 /// Whether a screen did something with what it was told.
@@ -79,6 +89,9 @@ impl Screen {
             Self::Log(_) => "command log".to_owned(),
             Self::Contexts(_) => "contexts".to_owned(),
             Self::Help(_) => "help".to_owned(),
+            Self::Diff(_) => "diff".to_owned(),
+            Self::Component(state) => state.title(),
+            Self::Revisions(state) => state.title(),
         }
     }
 
@@ -89,7 +102,10 @@ impl Screen {
             Self::Plan(state) => state.modes(),
             Self::Describe(_) => &[Mode::Diff, Mode::List, Mode::Global],
             Self::Help(_) => &[Mode::Text],
+            Self::Diff(_) => &[Mode::Diff, Mode::Global],
             Self::List(_)
+            | Self::Component(_)
+            | Self::Revisions(_)
             | Self::Collect(_)
             | Self::Audit(_)
             | Self::Entry(_)
@@ -184,6 +200,28 @@ impl Screen {
                 (Action::Back, "back"),
                 (Action::Help, "help"),
             ],
+            Self::Diff(_) => &[
+                (Action::NextHunk, "next hunk"),
+                (Action::PreviousHunk, "hunk before"),
+                (Action::NextObject, "object"),
+                (Action::Fold, "fold"),
+                (Action::Layout, "layout"),
+                (Action::Noise, "noise"),
+                (Action::Copy, "copy"),
+                (Action::Back, "back"),
+                (Action::Help, "help"),
+            ],
+            Self::Revisions(_) | Self::Component(_) => &[
+                (Action::Rollback, "roll back to it"),
+                (Action::Diff, "diff"),
+                (Action::Promote, "promote"),
+                (Action::Hold, "hold"),
+                (Action::MarkBad, "mark bad"),
+                (Action::Mark, "mark"),
+                (Action::Back, "back"),
+                (Action::Command, "command"),
+                (Action::Help, "help"),
+            ],
             Self::Help(_) => &[(Action::Confirm, "run it"), (Action::Back, "back")],
         }
     }
@@ -265,6 +303,9 @@ impl Screen {
             Self::Log(state) => state.act(action, turn),
             Self::Contexts(state) => state.act(action, turn),
             Self::Help(state) => state.act(action, turn),
+            Self::Diff(state) => state.act(action, turn),
+            Self::Component(state) => state.act(action, turn),
+            Self::Revisions(state) => state.act(action, turn),
         }
     }
 
@@ -298,6 +339,9 @@ impl Screen {
             Self::Plan(state) => state.answer(ticket, answer, turn),
             Self::Describe(state) => state.answer(ticket, answer),
             Self::Audit(state) => state.answer(ticket, answer, turn),
+            Self::Diff(state) => state.answer(ticket, answer, turn),
+            Self::Component(state) => state.answer(ticket, answer, turn),
+            Self::Revisions(state) => state.answer(ticket, answer, turn),
             _ => Some(answer),
         }
     }
@@ -309,6 +353,8 @@ impl Screen {
             Self::List(state) => state.touched(touched, turn),
             Self::Collect(state) => state.touched(touched, turn),
             Self::Audit(state) => state.touched(touched, turn),
+            Self::Component(state) => state.touched(touched, turn),
+            Self::Revisions(state) => state.touched(touched, turn),
             _ => {}
         }
     }
@@ -324,6 +370,13 @@ impl Screen {
         }
     }
 
+    /// Takes another size of the terminal.
+    pub fn resized(&mut self, size: (u16, u16)) {
+        if let Self::Diff(state) = self {
+            state.resized(size);
+        }
+    }
+
     /// Returns what an action would be done to.
     pub fn subject(&self, world: &World) -> Subject {
         match self {
@@ -336,6 +389,9 @@ impl Screen {
             Self::Entry(state) => state.subject(),
             Self::Tasks(state) => state.subject(),
             Self::Log(_) | Self::Contexts(_) | Self::Help(_) => Subject::default(),
+            Self::Diff(state) => state.subject(),
+            Self::Component(state) => state.subject(world),
+            Self::Revisions(state) => state.subject(),
         }
     }
 
@@ -353,6 +409,9 @@ impl Screen {
             Self::Log(state) => state.view(sheet, scene),
             Self::Contexts(state) => state.view(sheet, scene),
             Self::Help(state) => state.view(sheet, scene),
+            Self::Diff(state) => state.view(sheet, scene),
+            Self::Component(state) => state.view(sheet, scene),
+            Self::Revisions(state) => state.view(sheet, scene),
         }
     }
 }
