@@ -119,20 +119,14 @@ pub fn offers(model: &Model, _: &World, text: &str) -> Vec<Offer> {
         None => (text, None),
     };
     let Some(rest) = rest else {
-        let commands = COMMANDS.iter().map(|command| Offer {
-            text: command.name.to_owned(),
-            about: format!("{} {}", command.arguments, command.about)
-                .trim()
-                .to_owned(),
+        let commands = COMMANDS.iter().map(|command| {
+            let about = format!("{} {}", command.arguments, command.about);
+            Offer::new(command.name, about.trim())
         });
-        let aliases = ALIASES.iter().map(|(name, action)| Offer {
-            text: (*name).to_owned(),
-            about: action.word().to_owned(),
-        });
-        let actions = WORDS.iter().map(|(word, _)| Offer {
-            text: (*word).to_owned(),
-            about: String::new(),
-        });
+        let aliases = ALIASES
+            .iter()
+            .map(|(name, action)| Offer::new(name, action.word()));
+        let actions = WORDS.iter().map(|(word, _)| Offer::new(word, ""));
         let all = commands.chain(aliases).chain(actions);
         let mut found: Vec<Offer> = all.filter(|offer| offer.text.starts_with(name)).collect();
         found.sort_by(|one, other| one.text.cmp(&other.text));
@@ -153,10 +147,7 @@ pub fn offers(model: &Model, _: &World, text: &str) -> Vec<Offer> {
     known
         .into_iter()
         .filter(|word| word.starts_with(rest))
-        .map(|text| Offer {
-            text,
-            about: String::new(),
-        })
+        .map(|text| Offer::new(&text, ""))
         .collect()
 }
 

@@ -48,10 +48,10 @@ pub fn key(
 }
 
 /// Takes text that was pasted.
-pub fn paste(model: &mut Model, world: &World, now: Timestamp, text: &str, _: &mut Vec<Effect>) {
+pub fn paste(model: &mut Model, world: &World, text: &str) {
     if let Some(Over::Prompt(prompt)) = &mut model.over {
         prompt.line.insert_str(crate::text::line(text));
-        typed(model, world, now);
+        typed(model, world);
     }
 }
 
@@ -121,7 +121,7 @@ fn line(
                     PromptKind::Filter | PromptKind::Jump => offer.text.clone(),
                 };
                 prompt.replace(&text);
-                typed(model, world, now);
+                typed(model, world);
             }
         }
         Some(Action::Up | Action::Down) if prompt.kind == PromptKind::Jump => {
@@ -132,18 +132,18 @@ fn line(
                 _ => (chosen + 1) % count,
             });
         }
-        Some(Action::Up) => recall(model, world, now, true),
-        Some(Action::Down) => recall(model, world, now, false),
+        Some(Action::Up) => recall(model, world, true),
+        Some(Action::Down) => recall(model, world, false),
         _ => {
             prompt.recalled = None;
             prompt.line.input(event);
-            typed(model, world, now);
+            typed(model, world);
         }
     }
 }
 
 /// Brings back what was typed before.
-fn recall(model: &mut Model, world: &World, now: Timestamp, older: bool) {
+fn recall(model: &mut Model, world: &World, older: bool) {
     let Model {
         over, typed: past, ..
     } = model;
@@ -168,11 +168,11 @@ fn recall(model: &mut Model, world: &World, now: Timestamp, older: bool) {
         .to_owned();
     prompt.replace(&text);
     prompt.recalled = at;
-    typed(model, world, now);
+    typed(model, world);
 }
 
 /// Follows what is typed: the filter counts at once, and what could be meant is offered.
-fn typed(model: &mut Model, world: &World, now: Timestamp) {
+fn typed(model: &mut Model, world: &World) {
     let Some(Over::Prompt(prompt)) = &model.over else {
         return;
     };
@@ -180,7 +180,7 @@ fn typed(model: &mut Model, world: &World, now: Timestamp) {
     let (offers, complaint) = match kind {
         PromptKind::Filter => (Vec::new(), refilter(model, &text)),
         PromptKind::Command => (commands::offers(model, world, &text), None),
-        PromptKind::Jump => (super::jumping::offers(model, world, now, &text), None),
+        PromptKind::Jump => return super::jumping::ask(model, world, &text),
     };
     if let Some(Over::Prompt(prompt)) = &mut model.over {
         prompt.chosen = (!offers.is_empty() && kind == PromptKind::Jump).then_some(0);

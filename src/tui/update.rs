@@ -34,7 +34,10 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
                 screen.touched(&touched, turn);
             });
         }
-        Event::Tick => each(model, world, now, &mut effects, Screen::tick),
+        Event::Tick => {
+            super::jumping::go_on(model, world);
+            each(model, world, now, &mut effects, Screen::tick);
+        }
         Event::Answer(ticket, answer) => answered(model, world, now, ticket, answer, &mut effects),
         Event::Known(user) => model.ground.user = user,
         Event::Connected(_, Ok(ground)) => {
@@ -249,7 +252,7 @@ fn pressed(
 
 fn pasted(model: &mut Model, world: &World, now: Timestamp, text: &str, effects: &mut Vec<Effect>) {
     if model.over.is_some() {
-        super::prompting::paste(model, world, now, text, effects);
+        super::prompting::paste(model, world, text);
         return;
     }
     let taken = front(model, world, now, effects, |screen, _| screen.paste(text));
@@ -307,9 +310,7 @@ pub(super) fn run(
                 "",
             ))))
         }
-        Action::Jump => {
-            model.over = Some(Over::Prompt(Box::new(Prompt::open(PromptKind::Jump, ""))))
-        }
+        Action::Jump => super::jumping::open(model, world),
         Action::Filter => super::prompting::filter(model),
         action if action.plans() => order(model, world, now, action, effects),
         action => {

@@ -8,12 +8,15 @@ use ratatui::layout::Rect;
 
 use super::keymap::Step;
 use super::model::{Level, Model};
-use super::pen::Sheet;
-use super::prompt::{Choice, Over, Prompt};
+use super::pen::{Pen, Sheet};
+use super::prompt::{Choice, Offer, Over, Prompt};
 use super::screens::{Scene, Screen};
 use super::theme::Role;
 use crate::engine::world::{Freshness, Source, World};
 use crate::text;
+
+/// How soon a search that is not done goes on.
+const AGAIN: SignedDuration = SignedDuration::from_millis(5);
 
 /// Draws everything; returns when something drawn turns over by itself.
 pub fn view(
@@ -246,6 +249,11 @@ fn offers(sheet: &mut Sheet<'_>, prompt: &Prompt) {
     let top = sheet.height() - height;
     let mut part = sheet.rows(top, height);
     part.clear();
+    if prompt.jump.as_ref().is_some_and(|jump| jump.is_busy())
+        && let Ok(at) = part.now.checked_add(AGAIN)
+    {
+        part.turn(at);
+    }
     let chosen = prompt.chosen.unwrap_or(usize::MAX);
     let first = match chosen {
         usize::MAX => 0,
@@ -256,12 +264,26 @@ fn offers(sheet: &mut Sheet<'_>, prompt: &Prompt) {
         if at == chosen {
             pen.over(Role::Selection);
         }
-        pen.skip(1)
-            .cell(&offer.text, 40, Role::Text)
-            .skip(1)
-            .put(&offer.about, Role::Muted)
-            .rest();
+        pen.skip(1);
+        match offer.fits.is_empty() {
+            true => pen.cell(&offer.text, 40, Role::Text),
+            false => fitting(&mut pen, offer),
+        };
+        pen.skip(1).put(&offer.about, Role::Muted).rest();
     }
+}
+
+/// Writes an offer with the characters that fit what is typed.
+fn fitting<'p, 'a>(pen: &'p mut Pen<'a>, offer: &Offer) -> &'p mut Pen<'a> {
+    let end = pen.column() + 48;
+    for (number, letter) in (0..).zip(text::fit(&offer.text, 48).chars()) {
+        let role = match offer.fits.binary_search(&number).is_ok() {
+            true => Role::Match,
+            false => Role::Text,
+        };
+        pen.put(letter.encode_utf8(&mut [0; 4]), role);
+    }
+    pen.to(end)
 }
 
 /// Draws a choice in the middle.

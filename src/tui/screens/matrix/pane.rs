@@ -27,16 +27,31 @@ pub fn view(state: &State, sheet: &mut Sheet<'_>, scene: &Scene<'_>, roster: &Ro
     let title = format!("{} in {environment}", component.name);
     sheet.rule(0, &title, Role::Title);
     let width = usize::from(sheet.width().saturating_sub(4));
-    let mut row = 1;
+    if let Some(travel) = &state.travel {
+        let then = travel.past.then(scene.world, roster.columns(), travel.at);
+        let ran = then.cell(component, state.column);
+        let moved = travel.past.moved(component, environment, travel.at);
+        let changed = travel.past.at(travel.at);
+        let said = past(ran, moved, changed, &scene.model.ground, sheet.now);
+        put(sheet, width, said);
+        return;
+    }
     let pin = scene.world.pin_of(component, environment);
     let cause = pin.and_then(|pin| state.causes.get(&(pin.uid.clone(), pin.generation)));
     let cause = cause.and_then(Option::as_deref).map(Cause::of);
     let place = (roster.columns(), state.column);
-    for (sentence, role) in sentences(sheet, scene, place, component, cause.as_ref()) {
-        for line in wrap(&sentence, width) {
-            sheet.line(row).skip(3).put(&line, role);
-            row += 1;
-        }
+    let said = sentences(sheet, scene, place, component, cause.as_ref());
+    put(sheet, width, said);
+}
+
+/// Draws sentences below the title.
+fn put(sheet: &mut Sheet<'_>, width: usize, said: Vec<(String, Role)>) {
+    let lines = said.iter().flat_map(|(sentence, role)| {
+        let lines = wrap(sentence, width).into_iter();
+        lines.map(move |line| (line, *role))
+    });
+    for (row, (line, role)) in (1..).zip(lines) {
+        sheet.line(row).skip(3).put(&line, role);
     }
 }
 

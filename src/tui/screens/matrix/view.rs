@@ -349,7 +349,7 @@ fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         Freshness::Loading => vec!["the target is being read".to_owned()],
         Freshness::Stale { why, denied: true, .. } => vec![
             format!("pins cannot be read: {why}"),
-            "ask for the role bowline-viewer, or choose another namespace with :ns NAME".to_owned(),
+            "ask for the role bowline-reader, or choose another namespace with :ns NAME".to_owned(),
         ],
         Freshness::Stale { why, .. } => vec![
             format!("the target does not answer: {why}"),
