@@ -411,7 +411,7 @@ fn short<'n>(release: &'n str, component: &str) -> &'n str {
 }
 
 /// Returns since when a release runs: since the first of its last moves, for a hold is a move as well.
-pub(super) fn since(moves: &[Move], release: &str) -> Option<Timestamp> {
+fn since(moves: &[Move], release: &str) -> Option<Timestamp> {
     let last = moves.iter().rev();
     let run = last.take_while(|ran| *ran.release == *release);
     run.last().map(|ran| ran.since)

@@ -1,11 +1,16 @@
 //! Which screen an action opens.
 
+use std::path::PathBuf;
+
 use jiff::Timestamp;
 
 use super::action::Action;
 use super::effect::{Effect, Place};
-use super::model::{Level, Model, Turn, Wish};
-use super::screens::{Screen, component, diff, revisions};
+use super::model::{Level, Model, Subject, Wish};
+use super::roster::Kind;
+use super::screens::{
+    Screen, audit, collect, component, contexts, diff, help, list, log, revisions, tasks,
+};
 use super::update::front;
 use crate::engine::world::World;
 
@@ -17,14 +22,40 @@ pub fn screen(
     action: Action,
     effects: &mut Vec<Effect>,
 ) -> Option<Wish> {
-    let mut open = |model: &mut Model, make: &mut dyn FnMut(&mut Turn<'_>) -> Screen| {
-        let opened = front(model, world, now, effects, |_, turn| make(turn));
-        opened.map(|screen| Wish::Open(Box::new(screen)))
+    if let Some(at) = model
+        .stack
+        .iter()
+        .position(|screen| is_what(screen, action))
+    {
+        // One that is open already is gone back to.
+        model.stack.truncate(at + 1);
+        return None;
+    }
+    let list = |model: &Model, kind| {
+        let subject: Subject = model.front().subject(world);
+        let state = list::State::open(kind, &subject, world, &model.ground, now);
+        Screen::List(Box::new(state))
     };
-    match action {
-        Action::GoMatrix => {
-            model.stack.truncate(1);
-            None
+    let opened = match action {
+        Action::GoReleases => list(model, Kind::Releases),
+        Action::GoPins => list(model, Kind::Pins),
+        Action::GoSnapshots => list(model, Kind::Snapshots),
+        Action::GoCollect => {
+            let state = collect::State::open(world, &model.ground, now);
+            Screen::Collect(Box::new(state))
+        }
+        Action::GoAudit => {
+            model.tickets += 1;
+            let state = audit::State::open(model.tickets, now, effects);
+            Screen::Audit(Box::new(state))
+        }
+        Action::GoTasks => Screen::Tasks(Box::new(tasks::State::open(&model.tasks))),
+        Action::GoLog => Screen::Log(Box::new(log::State::open(&model.log))),
+        Action::GoContexts => Screen::Contexts(Box::new(contexts::State::open(&model.ground))),
+        Action::Help => {
+            let front = model.front();
+            let state = help::State::open(front.title(), &model.look.keymap, front.modes());
+            Screen::Help(Box::new(state))
         }
         Action::GoComponent | Action::Open if can_open(model, action) => {
             let (component, environment) = match place(model, world) {
@@ -34,35 +65,82 @@ pub fn screen(
                     None => return Some(Wish::Say(Level::Warning, why)),
                 },
             };
-            open(model, &mut |turn| {
-                let opened = component::State::open(component.clone(), environment.clone(), turn);
+            front(model, world, now, effects, |_, turn| {
+                let opened = component::State::open(component, environment, turn);
                 Screen::Component(Box::new(opened))
-            })
+            })?
         }
         Action::GoRevisions => match place(model, world) {
-            Err(why) => Some(Wish::Say(Level::Warning, why)),
-            Ok(place) => open(model, &mut |turn| {
-                let opened = revisions::State::open(place.clone(), turn);
-                Screen::Revisions(Box::new(opened))
-            }),
+            Err(why) => return Some(Wish::Say(Level::Warning, why)),
+            Ok(place) => front(model, world, now, effects, |_, turn| {
+                Screen::Revisions(Box::new(revisions::State::open(place, turn)))
+            })?,
         },
         Action::Diff => {
             let namespace = &model.ground.namespace;
-            let compared =
-                place(model, world).and_then(|place| diff::of_place(world, namespace, &place, now));
+            let own = model.front().comparison();
+            let compared = match own {
+                Some(own) => Ok(own.what),
+                None => place(model, world)
+                    .and_then(|place| diff::of_place(world, namespace, &place, now)),
+            };
             match compared {
-                Err(why) => Some(Wish::Say(Level::Warning, why)),
-                Ok(compared) => open(model, &mut |turn| {
-                    let opened = diff::State::open(compared.clone(), turn);
-                    Screen::Diff(Box::new(opened))
-                }),
+                Err(why) => return Some(Wish::Say(Level::Warning, why)),
+                Ok(compared) => front(model, world, now, effects, |_, turn| {
+                    Screen::Diff(Box::new(diff::State::open(compared, turn)))
+                })?,
             }
         }
-        action => Some(Wish::Say(
-            Level::Info,
-            format!("{} means nothing here", action.word()),
-        )),
+        action => {
+            return Some(Wish::Say(
+                Level::Info,
+                format!("{} means nothing here", action.word()),
+            ));
+        }
+    };
+    Some(Wish::Open(Box::new(opened)))
+}
+
+/// Tells whether a screen is the one that an action goes to.
+fn is_what(screen: &Screen, action: Action) -> bool {
+    match screen {
+        Screen::Matrix(_) => action == Action::GoMatrix,
+        Screen::List(state) => match state.kind() {
+            Kind::Releases => action == Action::GoReleases,
+            Kind::Pins => action == Action::GoPins,
+            Kind::Snapshots => action == Action::GoSnapshots,
+            Kind::Components => false,
+        },
+        Screen::Collect(_) => action == Action::GoCollect,
+        Screen::Audit(_) => action == Action::GoAudit,
+        Screen::Tasks(_) => action == Action::GoTasks,
+        Screen::Log(_) => action == Action::GoLog,
+        Screen::Contexts(_) => action == Action::GoContexts,
+        _ => false,
     }
+}
+
+/// Writes what is on record to a file; where it was not read yet, it is opened and written when it is.
+pub fn export(
+    model: &mut Model,
+    now: Timestamp,
+    file: PathBuf,
+    effects: &mut Vec<Effect>,
+) -> Vec<Wish> {
+    model.tickets += 1;
+    let ticket = model.tickets;
+    let Model { stack, ground, .. } = model;
+    let open = stack.iter_mut().rev().find_map(|screen| match screen {
+        Screen::Audit(state) => Some(state),
+        _ => None,
+    });
+    if let Some(state) = open {
+        effects.extend(state.export(file, ground, ticket));
+        return Vec::new();
+    }
+    let mut state = audit::State::open(ticket, now, effects);
+    effects.extend(state.export(file, ground, ticket));
+    vec![Wish::Open(Box::new(Screen::Audit(Box::new(state))))]
 }
 
 /// Tells whether an action opens the component that is selected.

@@ -23,7 +23,7 @@ use super::runner::{self, Runner, Session};
 use super::terminal::input::{Events, Input};
 use super::terminal::osc::Rgb;
 use super::terminal::signals::Signal;
-use super::terminal::{OpenError, Terminal, signals};
+use super::terminal::{OpenError, Terminal};
 use super::theme::{Background, Depth, Theme};
 use super::tour::Tour;
 use super::update::{say, update};
@@ -66,6 +66,9 @@ pub enum RunError {
     /// The terminal does not take what is drawn.
     #[error("the terminal does not take what is drawn: {0}")]
     Draw(#[from] std::io::Error),
+    /// A signal says so; whoever opened it tidies up and ends by it.
+    #[error("ended by signal {0}")]
+    Signal(i32),
 }
 
 /// Opens the UI on a target, until the person leaves it.
@@ -281,10 +284,7 @@ impl Loop {
                 self.terminal.resume()?;
                 return Ok(Going::On);
             }
-            Input::Signal(Signal::End(signal)) => {
-                signals::end_by(signal);
-                return Ok(Going::Out);
-            }
+            Input::Signal(Signal::End(signal)) => return Err(RunError::Signal(signal)),
             Input::Gone => return Ok(Going::Out),
         };
         self.tell(event).await
@@ -425,7 +425,7 @@ fn look(
 }
 
 /// Says where we are.
-fn ground(session: &Session, environment: &Environment, options: &Options) -> Ground {
+pub(super) fn ground(session: &Session, environment: &Environment, options: &Options) -> Ground {
     let connection = &session.connection;
     let target = match &connection.target {
         Target::Context { name, .. } => name.clone(),
@@ -442,7 +442,7 @@ fn ground(session: &Session, environment: &Environment, options: &Options) -> Gr
             .user
             .clone(),
         readonly: connection.readonly.clone(),
-        protected: false,
+        protected: connection.is_protected(),
         armed: None,
         simulated: matches!(connection.target, Target::Embedded { .. }),
         contexts: connect::contexts(options, environment),

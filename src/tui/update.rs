@@ -133,6 +133,9 @@ pub(super) fn fulfil(
             model.tickets += 1;
             effects.push(Effect::Connect(model.tickets, destination));
         }
+        Wish::Type(text) => {
+            model.over = Some(Over::Prompt(Prompt::open(PromptKind::Command, &text)));
+        }
     }
 }
 
@@ -153,8 +156,8 @@ fn open(model: &mut Model, screen: Screen) {
 fn close(model: &mut Model) {
     if model.stack.len() > 1
         && let Some(left) = model.stack.pop()
-        // A plan that was left is gone; what it did is under tasks.
-        && !matches!(left, Screen::Plan(_))
+        // A plan that was left is gone; what it did is under tasks. Help is asked for anew.
+        && !matches!(left, Screen::Plan(_) | Screen::Help(_))
     {
         model.forth.push(left);
     }

@@ -226,13 +226,15 @@ impl<'a> Session<'a> {
         }
         // It was done, whoever sees it.
         if let Err(error) = beside.observed(&changed).await {
-            say(error.to_string());
+            say(Error::from(error).to_string());
         }
         Ok(None)
     }
 
     /// Asks on a terminal; without one, only what goes to production needs `--yes`.
-    fn confirm(&self, plan: &Plan, shown: &[Option<Diff>]) -> Result<(), Error> {
+    ///
+    /// What a person typed opens a protected context to this plan; `--yes` does not.
+    fn confirm(&mut self, plan: &Plan, shown: &[Option<Diff>]) -> Result<(), Error> {
         if self.changes.yes {
             return Ok(());
         }
@@ -263,7 +265,9 @@ impl<'a> Session<'a> {
         for item in plan.items.iter().filter(|item| !item.unchanged) {
             question += &format!("{:?} {}\n", plan.action, shown::line(item));
         }
-        confirm::ask(&question, &wanted)
+        confirm::ask(&question, &wanted)?;
+        self.connection = self.connection.for_confirmed_plan();
+        Ok(())
     }
 }
 

@@ -28,6 +28,11 @@ use serde_json::Value;
 pub use lines::{Hunk, Kind, Line, Lines, Span, lines};
 pub use words::words;
 
+/// Copies an object with the values of every Secret in it masked, wherever one stands.
+pub fn masked(object: &Value) -> Value {
+    mask::masked(object, false)
+}
+
 /// Says what to compare and what to show.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {

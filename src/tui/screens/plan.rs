@@ -372,7 +372,11 @@ impl State {
         }
         match answer {
             Answer::Planned(Ok(prepared)) => {
-                let confirmation = Confirmation::new(Demand::of(&prepared, turn.world));
+                let mut demand = Demand::of(&prepared, turn.world);
+                if turn.ground.protected && turn.ground.unwritable(turn.now).is_some() {
+                    demand.on_protected(&turn.ground.target);
+                }
+                let confirmation = Confirmation::new(demand);
                 let shown = match *prepared {
                     Prepared::Moves(_) => Shown::Rendering,
                     Prepared::Mark(_) | Prepared::Collection(_) => Shown::Diffs(Vec::new()),

@@ -302,7 +302,7 @@ fn put_cell(
 }
 
 /// Returns the glyph and the colour of a health.
-pub(in crate::tui::screens) fn health(health: Health, glyphs: &Glyphs) -> (&'static str, Role) {
+pub(in crate::tui) fn health(health: Health, glyphs: &Glyphs) -> (&'static str, Role) {
     match health {
         Health::Ready => (glyphs.ready, Role::Good),
         Health::Progressing => (glyphs.progressing, Role::Progressing),

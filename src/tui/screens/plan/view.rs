@@ -314,10 +314,36 @@ impl State {
         };
         sheet.line(row + 3).skip(3).put(words, role);
         let end = sheet.width();
-        let buttons = 24;
+        // From right to left: what is written first is filled up with blanks to its left.
+        let mut pen = sheet.line(row + 2);
+        match confirmation.demand.is_key() {
+            true => {
+                let (cancel, apply) = match confirmation.apply {
+                    true => (Role::Button, Role::ButtonFocused),
+                    false => (Role::ButtonFocused, Role::Button),
+                };
+                pen.to(end.saturating_sub(24))
+                    .put("[ Cancel ]", cancel)
+                    .skip(1)
+                    .put("[ y apply ]", apply);
+            }
+            false => {
+                pen.to(end.saturating_sub(11))
+                    .put("[ Cancel ]", Role::ButtonFocused);
+            }
+        }
         let mut pen = sheet.line(row + 2);
         pen.skip(3);
-        if confirmation.takes_text() && !confirmation.editor {
+        if confirmation.editor {
+            pen.put("why, in several lines", Role::Prompt);
+            let area = Rect {
+                x: sheet.area.x + 3,
+                y: sheet.area.y + row + 4,
+                width: end.saturating_sub(6),
+                height: 4,
+            };
+            sheet.part(area).widget(&confirmation.line);
+        } else if confirmation.takes_text() {
             pen.put(&confirmation.demand.prompt(), Role::Prompt).skip(2);
             let column = pen.column();
             let area = Rect {
@@ -327,34 +353,6 @@ impl State {
                 height: 1,
             };
             sheet.part(area).widget(&confirmation.line);
-        } else if confirmation.editor {
-            pen.put("why, in several lines; ", Role::Prompt)
-                .put("ctrl-e", Role::Key)
-                .put(" closes the editor", Role::KeyDescription);
-            let area = Rect {
-                x: sheet.area.x + 3,
-                y: sheet.area.y + row + 4,
-                width: end.saturating_sub(6),
-                height: 4,
-            };
-            sheet.part(area).widget(&confirmation.line);
-        }
-        let mut pen = sheet.line(row + 2);
-        match confirmation.demand.is_key() {
-            true => {
-                let (cancel, apply) = match confirmation.apply {
-                    true => (Role::Button, Role::ButtonFocused),
-                    false => (Role::ButtonFocused, Role::Button),
-                };
-                pen.to(end.saturating_sub(buttons))
-                    .put("[ Cancel ]", cancel)
-                    .skip(1)
-                    .put("[ y apply ]", apply);
-            }
-            false => {
-                pen.to(end.saturating_sub(11))
-                    .put("[ Cancel ]", Role::ButtonFocused);
-            }
         }
         if is_idle_stage(&self.stage) {
             sheet
