@@ -7,9 +7,8 @@ use crate::engine::world::fixture::{self, at, now, pin, world};
 use crate::tui::effect::Half;
 use crate::tui::model::{self, Model};
 use crate::tui::screens::Screen;
-use crate::tui::screens::history::tests::shop;
-use crate::tui::testing::{golden, listed, model, press, seen};
-use crate::tui::update::update;
+use crate::tui::screens::history::tests::{press, shop, tell};
+use crate::tui::still::Still;
 
 fn deployment(version: &str, pool: &str, replicas: u8) -> Value {
     json!({
@@ -95,14 +94,13 @@ fn compare() -> Compare {
     }
 }
 
-/// A model with a diff in front, asked for from the matrix.
-fn opened(world: &World, compare: Compare) -> Model {
-    let mut model = model();
-    listed(&mut model, world, now());
-    let effects = press(&mut model, world, now(), "d");
+/// A screen with a diff in front, asked for from the matrix.
+fn opened(compare: Compare) -> Still {
+    let mut still = Still::of(shop());
+    let effects = press(&mut still, "d");
     let ticket = asked(&effects).unwrap().0;
-    answer(&mut model, world, ticket, Ok(Box::new(compare)));
-    model
+    answer(&mut still, ticket, Ok(Box::new(compare)));
+    still
 }
 
 fn asked(effects: &[Effect]) -> Option<(Ticket, &Comparison)> {
@@ -112,9 +110,8 @@ fn asked(effects: &[Effect]) -> Option<(Ticket, &Comparison)> {
     })
 }
 
-fn answer(model: &mut Model, world: &World, ticket: Ticket, found: Result<Box<Compare>, String>) {
-    let event = model::Event::Answer(ticket, Answer::Compared(found));
-    update(model, world, now(), event);
+fn answer(still: &mut Still, ticket: Ticket, found: Result<Box<Compare>, String>) {
+    tell(still, model::Event::Answer(ticket, Answer::Compared(found)));
 }
 
 fn state(model: &Model) -> &State {
@@ -145,21 +142,15 @@ fn under(model: &Model) -> String {
 
 #[test]
 fn golden_screens() {
-    let world = shop();
-    let mut model = opened(&world, compare());
-    press(&mut model, &world, now(), "o n n");
-    golden("diff", &mut model, &world, now());
+    opened(compare()).keys("o n n").golden("diff");
 }
 
 #[test]
 fn golden_screens_unified_and_unfolded() {
-    let world = shop();
     let mut coarse = compare();
     coarse.diff.coarse =
         Some("the deadline passed: 1 of 5 objects are compared in whole blocks".to_owned());
-    let mut model = opened(&world, coarse);
-    press(&mut model, &world, now(), "u o j enter");
-    golden("diff-unified", &mut model, &world, now());
+    opened(coarse).keys("u o j enter").golden("diff-unified");
 }
 
 #[test]
@@ -216,7 +207,6 @@ fn a_place_is_compared_with_the_one_before_or_with_what_was_good_or_with_what_is
 
 #[test]
 fn keys_go_from_change_to_change() {
-    let world = shop();
     for (keys, expected) in [
         ("n", "app.kubernetes.io/version: v1.2.1"),
         ("n n", "replicas: 2"),
@@ -242,38 +232,40 @@ fn keys_go_from_change_to_change() {
             "image: registry.example/shop/checkout:v1.2.1",
         ),
     ] {
-        let mut model = opened(&world, compare());
-        assert_eq!(under(&model), "new-flow: \"on\"", "the first change");
-        press(&mut model, &world, now(), keys);
-        assert_eq!(under(&model), expected, "{keys}");
+        let mut still = opened(compare());
+        assert_eq!(under(&still.model), "new-flow: \"on\"", "the first change");
+        press(&mut still, keys);
+        assert_eq!(under(&still.model), expected, "{keys}");
     }
-    let mut model = opened(&world, compare());
-    press(&mut model, &world, now(), "N");
-    let said = model.notice.as_ref().map(|notice| notice.text.as_str());
+    let mut still = opened(compare());
+    press(&mut still, "N");
+    let said = still
+        .model
+        .notice
+        .as_ref()
+        .map(|notice| notice.text.as_str());
     assert_eq!(said, Some("there is no hunk before this one"));
 }
 
 #[test]
 fn noise_is_asked_for_and_what_is_read_stays_until_it_comes() {
-    let world = shop();
-    let mut model = opened(&world, compare());
-    let effects = press(&mut model, &world, now(), "o w");
+    let mut still = opened(compare());
+    let effects = press(&mut still, "o w");
     let (ticket, comparison) = asked(&effects).unwrap();
     assert!(comparison.noise);
-    assert!(seen(&mut model, &world, now(), (120, 40)).contains("reading again"));
-    answer(&mut model, &world, ticket, Ok(Box::new(compare())));
+    assert!(still.screen().contains("reading again"));
+    answer(&mut still, ticket, Ok(Box::new(compare())));
     // The object stays, and its first change is found again.
-    assert_eq!(under(&model), "app.kubernetes.io/version: v1.2.1");
-    assert!(seen(&mut model, &world, now(), (120, 40)).contains("with noise"));
-    let effects = press(&mut model, &world, now(), "w");
+    assert_eq!(under(&still.model), "app.kubernetes.io/version: v1.2.1");
+    assert!(still.screen().contains("with noise"));
+    let effects = press(&mut still, "w");
     assert!(!asked(&effects).unwrap().1.noise);
 }
 
 #[test]
 fn what_is_copied_is_a_patch_and_a_command() {
-    let world = shop();
-    let mut model = opened(&world, compare());
-    let effects = press(&mut model, &world, now(), "y Y");
+    let mut still = opened(compare());
+    let effects = press(&mut still, "y Y");
     let copied: Vec<&str> = effects
         .iter()
         .filter_map(|effect| match effect {
@@ -301,23 +293,16 @@ fn what_is_copied_is_a_patch_and_a_command() {
 
 #[test]
 fn what_cannot_be_compared_says_why() {
-    let world = shop();
-    let mut model = model();
-    listed(&mut model, &world, now());
-    let effects = press(&mut model, &world, now(), "d");
+    let mut still = Still::of(shop());
+    let effects = press(&mut still, "d");
     let (ticket, _) = asked(&effects).unwrap();
-    let screen = seen(&mut model, &world, now(), (80, 24));
+    let screen = still.screen();
     assert!(screen.contains("both sides are being read"), "{screen}");
-    answer(
-        &mut model,
-        &world,
-        ticket,
-        Err("the target is away".to_owned()),
-    );
-    let screen = seen(&mut model, &world, now(), (80, 24));
+    answer(&mut still, ticket, Err("the target is away".to_owned()));
+    let screen = still.screen();
     assert!(screen.contains("the target is away"), "{screen}");
-    press(&mut model, &world, now(), "esc");
-    assert_eq!(model.stack.len(), 1);
+    press(&mut still, "esc");
+    assert_eq!(still.model.stack.len(), 1);
 }
 
 #[test]
@@ -330,11 +315,10 @@ fn a_large_diff_is_laid_out_once_and_a_frame_looks_at_what_it_shows() {
         ..Options::default()
     };
     large.diff = diff(&[map(lines("a"))], &[map(lines("b"))], &options);
-    let world = shop();
-    let mut model = opened(&world, large);
-    press(&mut model, &world, now(), "G");
-    assert!(seen(&mut model, &world, now(), (200, 60)).contains("b 19999"));
-    let Screen::Diff(state) = model.front() else {
+    let mut still = opened(large);
+    press(&mut still, "G");
+    assert!(still.screen().contains("b 19999"), "{}", still.screen());
+    let Screen::Diff(state) = still.model.front() else {
         panic!("no diff");
     };
     let Stage::Shown(shown) = &state.stage else {

@@ -4,11 +4,12 @@ use super::*;
 use crate::api::audit::{Action as Done, ReleaseIdentity};
 use crate::api::pin::Hold;
 use crate::engine::revisions::{Cause, Missing, Reason, State};
-use crate::engine::world::fixture::{self, at, now, pin, release, world};
+use crate::engine::world::fixture::{self, at, pin, release, world};
 use crate::engine::world::{Event, World};
 use crate::tui::effect::Effect;
-use crate::tui::model::{self, Model};
-use crate::tui::testing::{listed, model, press};
+use crate::tui::keymap;
+use crate::tui::model;
+use crate::tui::still::Still;
 use crate::tui::update::update;
 
 /// The shop as the stories of these screens need it: a component that fails in production.
@@ -123,24 +124,33 @@ pub(in crate::tui::screens) fn revisions() -> Revisions<Pinned> {
     }
 }
 
-/// A model with the cursor on production, where a key was pressed and the revisions are known.
-pub(in crate::tui::screens) fn opened(world: &World, keys: &str) -> Model {
-    let mut model = model();
-    listed(&mut model, world, now());
-    let effects = press(&mut model, world, now(), keys);
-    answer(&mut model, world, &effects);
-    model
+/// The shop with the cursor on production, where keys were pressed and the revisions are known.
+pub(in crate::tui::screens) fn opened(keys: &str) -> Still {
+    Still::of(shop())
+        .keys(keys)
+        .answer(|_| Answer::Revisions(Ok(Box::new(revisions()))))
+}
+
+/// Presses keys; returns what they want.
+pub(in crate::tui::screens) fn press(still: &mut Still, keys: &str) -> Vec<Effect> {
+    let keys = keymap::Key::sequence(keys).unwrap().into_iter();
+    keys.flat_map(|key| tell(still, model::Event::Key(key.event())))
+        .collect()
+}
+
+/// Tells of something; returns what it wants.
+pub(in crate::tui::screens) fn tell(still: &mut Still, event: model::Event) -> Vec<Effect> {
+    update(&mut still.model, &still.world, still.now, event)
 }
 
 /// Answers the last question for revisions.
-pub(in crate::tui::screens) fn answer(model: &mut Model, world: &World, effects: &[Effect]) {
+pub(in crate::tui::screens) fn answer(still: &mut Still, effects: &[Effect]) {
     let asked = effects.iter().rev().find_map(|effect| match effect {
         Effect::Revisions(ticket, _) => Some(*ticket),
         _ => None,
     });
     let answer = Answer::Revisions(Ok(Box::new(revisions())));
-    let event = model::Event::Answer(asked.unwrap(), answer);
-    update(model, world, now(), event);
+    tell(still, model::Event::Answer(asked.unwrap(), answer));
 }
 
 /// Says what a list of effects asks for, in words.
@@ -162,7 +172,6 @@ fn wanted(effects: &[Effect]) -> Vec<String> {
 
 #[test]
 fn keys_on_revisions() {
-    let world = shop();
     let revisions = "bowline diff checkout-service --environment production";
     let rollback = "bowline rollback checkout-service --environment production";
     for (keys, expected) in [
@@ -215,8 +224,8 @@ fn keys_on_revisions() {
         ("G y", "copy checkout-service-v1.2.0".to_owned()),
     ] {
         for screen in ["g v", "enter"] {
-            let mut model = opened(&world, screen);
-            let effects = press(&mut model, &world, now(), keys);
+            let mut still = opened(screen);
+            let effects = press(&mut still, keys);
             assert_eq!(wanted(&effects), [expected.clone()], "{screen} {keys}");
         }
     }
@@ -224,7 +233,6 @@ fn keys_on_revisions() {
 
 #[test]
 fn what_is_not_known_is_not_compared_and_not_gone_back_to() {
-    let world = shop();
     for (keys, expected) in [
         ("j j j j R", "revisions 2 to 3: nobody saw them"),
         ("j j j j d", "revisions 2 to 3: nobody saw them"),
@@ -237,19 +245,22 @@ fn what_is_not_known_is_not_compared_and_not_gone_back_to() {
             "checkout-service in production has no revision before 1",
         ),
     ] {
-        let mut model = opened(&world, "g v");
-        let effects = press(&mut model, &world, now(), keys);
+        let mut still = opened("g v");
+        let effects = press(&mut still, keys);
         assert_eq!(wanted(&effects), [""; 0], "{keys}");
-        let said = model.notice.as_ref().map(|notice| notice.text.as_str());
+        let said = still
+            .model
+            .notice
+            .as_ref()
+            .map(|notice| notice.text.as_str());
         assert_eq!(said, Some(expected), "{keys}");
     }
 }
 
 #[test]
 fn the_cursor_stays_with_its_revision_and_news_are_asked_for_once() {
-    let mut world = shop();
-    let mut model = opened(&world, "g v");
-    press(&mut model, &world, now(), "j");
+    let mut still = opened("g v");
+    press(&mut still, "j");
     // Nothing new: nothing is asked.
     let touched = || {
         vec![crate::engine::world::feed::Touched {
@@ -258,23 +269,23 @@ fn the_cursor_stays_with_its_revision_and_news_are_asked_for_once() {
             component: None,
         }]
     };
-    let effects = update(&mut model, &world, now(), model::Event::World(touched()));
+    let effects = tell(&mut still, model::Event::World(touched()));
     assert_eq!(wanted(&effects), [""; 0]);
     let moved = fixture::outcomes(
         pin("checkout-service", "production", "v1.2.1"),
         json!([{"generation": 8, "release": "checkout-service-v1.2.1", "since": at("13:59:00")}]),
     );
-    world.pins(Event::Applied(moved));
-    let effects = update(&mut model, &world, now(), model::Event::World(touched()));
+    still.world.pins(Event::Applied(moved));
+    let effects = tell(&mut still, model::Event::World(touched()));
     assert_eq!(wanted(&effects), ["revisions checkout-service production"]);
-    answer(&mut model, &world, &effects);
-    let effects = press(&mut model, &world, now(), "R");
+    answer(&mut still, &effects);
+    let effects = press(&mut still, "R");
     assert_eq!(
         wanted(&effects),
         ["bowline rollback checkout-service --environment production --to-revision 6"]
     );
     // An answer to an older question is nobody's.
     let late = model::Event::Answer(1, Answer::Revisions(Err("late".to_owned())));
-    update(&mut model, &world, now(), late);
-    assert!(!crate::tui::testing::seen(&mut model, &world, now(), (80, 24)).contains("late"));
+    tell(&mut still, late);
+    still.hides("late");
 }
