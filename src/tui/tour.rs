@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod tests;
 
+use ratatui::layout::Rect;
+
 use super::action::{Action, Mode};
 use super::model::Model;
 use super::pen::Sheet;
@@ -125,9 +127,9 @@ const STEPS: &[Step] = &[
     },
     Step {
         title: "the rollout",
-        words: "It is done, and on record. The rollout is followed here until everything is ready. A hold \
-                in your name keeps automation from undoing it, and {undo} would plan the way back. {back} \
-                leaves it running; {go-tasks} lists what is under way.",
+        words: "The change goes on record, and its rollout is followed here until everything is ready. A \
+                hold in your name keeps automation from undoing it, and {undo} would plan the way back. \
+                {back} leaves it running; {go-tasks} lists what is under way.",
         done: |seen| seen.is_back(),
         astray: None,
     },
@@ -336,10 +338,16 @@ pub fn view(sheet: &mut Sheet<'_>, model: &Model) {
         .iter()
         .map(|(key, does)| text::width(key) + text::width(does) + 3)
         .sum();
-    let start = usize::from(sheet.width()).saturating_sub(wide + 2);
-    if start > text::width(&place) + 8 {
-        let mut pen = sheet.line(0);
-        pen.to(u16::try_from(start).unwrap_or_default());
+    let wide = u16::try_from(wide).unwrap_or(u16::MAX);
+    let start = sheet.width().saturating_sub(wide.saturating_add(2));
+    if usize::from(start) > text::width(&place) + 8 {
+        let area = Rect {
+            x: sheet.area.x + start,
+            width: wide,
+            ..sheet.area
+        };
+        let mut corner = sheet.part(area);
+        let mut pen = corner.line(0);
         for (key, does) in steering {
             pen.put(" ", Role::Text)
                 .put(&key, Role::Key)
