@@ -28,6 +28,7 @@ pub mod output;
 mod release;
 mod render;
 mod revisions;
+pub mod screenshot;
 pub mod serve;
 mod session;
 mod socket;
@@ -121,6 +122,8 @@ enum Verb {
     Mark(mark::Verb),
     /// Remove releases and snapshots that nobody needs any more
     Gc(gc::Arguments),
+    /// Draw any screen of the terminal UI without a terminal
+    Screenshot(screenshot::Arguments),
     /// Show what runs where: components against environments
     Status(status::Arguments),
     /// Show what ran in an environment, and who put it there
@@ -177,7 +180,12 @@ enum Verb {
 pub struct Screens {
     /// Opens the terminal UI on a target, until the person leaves it.
     pub open: fn(Options, Environment, Git, Interactive) -> Opened,
+    /// Draws a screen of a target without a terminal.
+    pub draw: fn(Options, Environment, Git, screenshot::Arguments) -> Drawn,
 }
+
+/// A screen while it is drawn.
+pub type Drawn = BoxFuture<'static, Result<String, ScreenError>>;
 
 /// The terminal UI while it is open, and why it ended where it failed.
 pub type Opened = BoxFuture<'static, Result<(), ScreenError>>;
@@ -251,6 +259,9 @@ pub fn main(screens: &Screens) -> ExitCode {
     let (options, environment) = (Options::from(global), environment());
     let result = runtime.block_on(async {
         match verb {
+            Some(Verb::Screenshot(arguments)) => {
+                screenshot::run(arguments, screens, options, environment).await
+            }
             Some(Verb::Demo(arguments)) if demo::has_terminal() => {
                 demo::open(arguments, screens, &environment, jiff::Timestamp::now()).await
             }
@@ -382,7 +393,7 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
         Verb::Version(arguments) => {
             Outcome::done(version::run(&arguments, options, environment).await?)
         }
-        Verb::CredentialPlugin { .. } => Outcome::done(String::new()),
+        Verb::Screenshot(_) | Verb::CredentialPlugin { .. } => Outcome::done(String::new()),
     };
     print(&mut out, &outcome.text)?;
     Ok(outcome.exit)

@@ -28,7 +28,7 @@ use super::theme::{Background, Depth, Theme};
 use super::tour;
 use super::update::{say, update};
 use super::view::view;
-use crate::connect::{self, Connection, Environment, Options, Target};
+use crate::connect::{self, Connection, DataPlanes, Environment, Options, Target};
 use crate::controllers::beside::Beside;
 use crate::engine::world::Source;
 use crate::engine::world::feed::Touched;
@@ -160,7 +160,8 @@ impl Link {
                 }
             })
         });
-        let session = Arc::new(Session::start(connection, git.clone()));
+        let planes = DataPlanes::of(&connection, options, environment);
+        let session = Arc::new(Session::start(connection, git.clone(), planes));
         runner::introduce(&session, sender);
         Self {
             versions: session.feed.versions(),
@@ -302,25 +303,16 @@ impl Loop {
             match effect {
                 Effect::Quit => return Ok(Going::Out),
                 Effect::Suspend => {
-                    if !self.terminal.suspend()? {
-                        let words = "no shell waits that could bring bowline back";
-                        say(
-                            &mut self.model,
-                            self.link.session.now(),
-                            Level::Warning,
-                            words,
-                        );
+                    let slept = self.terminal.suspend()?;
+                    let words = "no shell waits that could bring bowline back";
+                    if !slept {
+                        self.warn(words);
                     }
                 }
                 Effect::Redraw => self.terminal.redraw()?,
                 Effect::Copy(text) => {
                     if let Err(error) = self.terminal.copy(&text) {
-                        say(
-                            &mut self.model,
-                            self.link.session.now(),
-                            Level::Warning,
-                            error.to_string(),
-                        );
+                        self.warn(error.to_string());
                     }
                 }
                 Effect::Connect(_, destination) => self.connect(destination).await,
@@ -328,6 +320,15 @@ impl Loop {
             }
         }
         Ok(Going::On)
+    }
+
+    fn warn(&mut self, words: impl Into<String>) {
+        say(
+            &mut self.model,
+            self.link.session.now(),
+            Level::Warning,
+            words,
+        );
     }
 
     /// Goes to another context or namespace; where that fails, everything stays as it is.
@@ -424,7 +425,7 @@ fn look(
 }
 
 /// Says where we are.
-fn ground(session: &Session, environment: &Environment, options: &Options) -> Ground {
+pub(super) fn ground(session: &Session, environment: &Environment, options: &Options) -> Ground {
     let connection = &session.connection;
     let target = match &connection.target {
         Target::Context { name, .. } => name.clone(),
@@ -441,7 +442,7 @@ fn ground(session: &Session, environment: &Environment, options: &Options) -> Gr
             .user
             .clone(),
         readonly: connection.readonly.clone(),
-        protected: false,
+        protected: connection.is_protected(),
         armed: None,
         simulated: matches!(connection.target, Target::Embedded { .. }),
         contexts: connect::contexts(options, environment),

@@ -24,6 +24,7 @@ use crate::engine::actions::rollback;
 use crate::engine::apply::{Applied, ApplyError, apply};
 use crate::engine::catalog::{Catalog, CatalogError};
 use crate::engine::desk::{Desk, NoDraft, Order};
+use crate::engine::diff;
 use crate::engine::marking::{self, MarkError};
 use crate::engine::plan::Asked;
 use crate::engine::preview::PreviewError;
@@ -116,15 +117,9 @@ impl Stage {
             groups: vec!["system:masters".into(), "system:authenticated".into()],
         };
         let store = self.store.as_user(user).at(clock.clone());
-        Connection {
-            client: connect::guard(store, NAMESPACE, None, Deadlines::default()),
-            target: Target::Embedded {
-                file: self.file.clone(),
-            },
-            namespace: NAMESPACE.to_owned(),
-            readonly: None,
-            component: None,
-        }
+        let client = connect::guard(store, NAMESPACE, None, Deadlines::default());
+        let file = self.file.clone();
+        Connection::of(client, Target::Embedded { file }, NAMESPACE)
     }
 
     /// Does a deed, and returns the pin that it moved, once the read model has it.
@@ -157,7 +152,7 @@ impl Stage {
         };
         let mut draft = desk.draft(&order, &asked).await?;
         if when == When::Present {
-            desk.show(&mut draft).await?;
+            desk.show(&mut draft, &diff::Options::default()).await?;
         }
         let Some(item) = draft.plan.items.first() else {
             return Ok(None);

@@ -213,10 +213,8 @@ fn the_surroundings_lead_nowhere() {
         ..surroundings()
     };
     let apart = apart(&own, Path::new("/tmp/demo"));
-    assert_eq!(
-        crate::connect::contexts(&Options::default(), &apart),
-        [""; 0]
-    );
+    let contexts = crate::connect::contexts(&Options::default(), &apart);
+    assert!(contexts.is_empty());
     assert_eq!(apart.config_dir, own.config_dir);
     assert!(!apart.in_pod);
 }
