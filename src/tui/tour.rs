@@ -64,8 +64,8 @@ impl Seen<'_> {
 
     /// Tells whether a plan of this was confirmed since the step was reached.
     fn is_confirmed(&self, verb: &str) -> bool {
-        let since = self.model.tasks.iter().skip(self.tour.confirmed);
-        since.into_iter().any(|task| task.order.verb() == verb)
+        let mut since = self.model.tasks.iter().skip(self.tour.confirmed);
+        since.any(|task| task.order.verb() == verb)
     }
 }
 
@@ -165,8 +165,9 @@ const STEPS: &[Step] = &[
     },
     Step {
         title: "the end",
-        words: "That was the tour. Break whatever you like: nothing here is real, and nothing of it is left \
-                when you leave with {quit}. {tour-off} closes this; the command tour begins it again.",
+        words: "That was the tour. {back} leaves this list. Break whatever you like: nothing here is real, \
+                and nothing of it is left when you leave with {quit}. {tour-off} closes this, and the \
+                command tour begins it again.",
         done: |seen| seen.acted(&[Action::TourNext]),
         astray: None,
     },

@@ -26,9 +26,12 @@ async fn touring() -> Story {
 async fn who_follows_it_comes_to_its_end() {
     let mut story = touring().await;
     story.shows("tour 1 of 11: the matrix").await;
-    story.keys("g g l l").shows("what differs").await;
-    story.keys("d").shows("a diff").await;
-    story.keys("esc").shows("a rollback").await;
+    story
+        .keys("g g l l")
+        .shows("tour 2 of 11: what differs")
+        .await;
+    story.keys("d").shows("tour 3 of 11: a diff").await;
+    story.keys("esc").shows("tour 4 of 11: a rollback").await;
     story.keys("R").shows("type prod and why").await;
     story.shows("Type prod INC-42 rolled back").await;
     // Leaving a plan is no step back, and no step on.
@@ -40,13 +43,13 @@ async fn who_follows_it_comes_to_its_end() {
         .shows("tour 6 of 11: the rollout")
         .await;
     story.shows("cart in prod is at cart-v1").await;
-    story.keys("esc").shows("a promotion").await;
-    story.keys("h P").shows("a hold").await;
+    story.keys("esc").shows("tour 7 of 11: a promotion").await;
+    story.keys("h P").shows("tour 8 of 11: a hold").await;
     story.keys("esc").shows("cart in staging").await;
-    story.keys("H").shows("the record").await;
-    story.keys("esc g a").shows("help").await;
-    story.keys("?").shows("the end").await;
-    story.keys("esc > ").hides("tour 11");
+    story.keys("H").shows("tour 9 of 11: the record").await;
+    story.keys("esc g a").shows("tour 10 of 11: help").await;
+    story.keys("?").shows("tour 11 of 11: the end").await;
+    story.keys("esc >").hides("tour 11");
     assert!(story.model.tour.is_none());
 }
 
