@@ -265,7 +265,7 @@ pub fn run(
             Vec::new()
         }
         ("tour", []) => {
-            model.tour = Some(super::tour::Tour::default());
+            model.tour = Some(super::tour::begin(model.tasks.len()));
             Vec::new()
         }
         (name, []) => {

@@ -25,7 +25,7 @@ use super::terminal::osc::Rgb;
 use super::terminal::signals::Signal;
 use super::terminal::{OpenError, Terminal};
 use super::theme::{Background, Depth, Theme};
-use super::tour::Tour;
+use super::tour;
 use super::update::{say, update};
 use super::view::view;
 use crate::connect::{self, Connection, DataPlanes, Environment, Options, Target};
@@ -99,7 +99,7 @@ pub async fn open(
         look,
         (size.width, size.height),
     );
-    model.tour = start.tour.then(Tour::default);
+    model.tour = start.tour.then(|| tour::begin(0));
     if let Some(fault) = faults.first() {
         say(&mut model, Timestamp::now(), Level::Warning, fault.clone());
     }

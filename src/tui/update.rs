@@ -12,7 +12,7 @@ use super::orders::{self, Wanted};
 use super::prompt::{Over, Prompt, PromptKind};
 use super::screens::plan::Outcome;
 use super::screens::{Handled, Screen, plan};
-use super::{commands, tasks};
+use super::{commands, tasks, tour};
 use crate::engine::world::World;
 
 /// Takes in what happened.
@@ -54,6 +54,7 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
         }
         Event::Connected(_, Err(why)) => say(model, now, Level::Error, why),
     }
+    tour::follow(model);
     effects
 }
 
@@ -275,8 +276,8 @@ pub(super) fn run(
     action: Action,
     effects: &mut Vec<Effect>,
 ) {
-    if let Some(tour) = &mut model.tour {
-        tour.follow(action);
+    if tour::steer(model, action) {
+        return;
     }
     let handled = front(model, world, now, effects, |screen, turn| {
         screen.act(action, turn)

@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::api::{Api, ListParams};
 
@@ -8,12 +9,18 @@ use super::stage::When;
 use super::*;
 use crate::api::ReleasePin;
 use crate::api::audit::AuditEntry;
+use crate::connect;
+use crate::controllers::beside::Beside;
 use crate::embedded::Clock;
 use crate::engine::actions::gc::{self, Gc};
 use crate::engine::actions::rollback;
 use crate::engine::audit;
+use crate::engine::matrix::Health;
 use crate::engine::plan::Asked;
-use crate::engine::world::{Key, Source as Of};
+use crate::engine::world::{Key, Pin, Source as Of};
+
+/// Nothing takes this long; what does hangs.
+const HANG: Duration = Duration::from_secs(180);
 
 fn now() -> Timestamp {
     "2026-01-06T12:00:00Z".parse().unwrap()
@@ -128,6 +135,40 @@ async fn the_company_does_what_it_is_said_to() {
     bind(|| insta::assert_snapshot!("demo_company", shown));
     let (pins, entries) = record(&demo).await;
     assert!(audit::verify(&pins, &entries).is_valid());
+}
+
+#[tokio::test]
+async fn controllers_take_over_and_all_is_well_but_the_hotfix() {
+    let demo = Demo::play(&surroundings(), Timestamp::now()).await.unwrap();
+    let connection = connect::connect(&demo.options, &demo.environment)
+        .await
+        .unwrap();
+    let beside = Beside {
+        connection: &connection,
+        options: &demo.options,
+        environment: &demo.environment,
+        git: &demo.git,
+    };
+    let fares = |pin: &Pin| {
+        let expected = match &*pin.key.name {
+            "checkout-service-production-eu" => Health::Degraded,
+            _ => Health::Ready,
+        };
+        // Before a controller has seen it, it is as the past says.
+        pin.snapshot.is_some() && Health::told(pin, Timestamp::now()) == expected
+    };
+    let settled = demo.stage.feed.when(|world| world.all_pins().all(fares));
+    let settled = tokio::time::timeout(HANG, beside.until(settled)).await;
+    let health = |pin: &Pin| (pin.key.name.clone(), pin.ready.clone());
+    let found = || {
+        demo.stage
+            .feed
+            .world()
+            .all_pins()
+            .map(health)
+            .collect::<Vec<_>>()
+    };
+    assert!(settled.is_ok(), "{:?}", found());
 }
 
 #[test]
