@@ -25,6 +25,7 @@ fn open(options: Options, environment: Environment, git: Git, how: cli::Interact
         let ended = run::open(options, environment, git, start).await;
         ended.map_err(|error| match error {
             RunError::Connect(error) => ScreenError::Connect(error),
+            RunError::Signal(signal) => ScreenError::Signal(signal),
             error => ScreenError::Terminal(error.to_string()),
         })
     })

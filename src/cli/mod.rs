@@ -113,8 +113,8 @@ impl From<Global> for Options {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Fill a store of its own with a small world and print its matrix
-    Demo,
+    /// Show a small world at work in a store of its own, with a guided tour; without a terminal, its matrix
+    Demo(demo::Arguments),
     #[command(flatten)]
     Act(actions::Verb),
     /// Call a release bad, or good again
@@ -196,6 +196,8 @@ pub enum ScreenError {
     Connect(connect::Error),
     /// The terminal cannot be had.
     Terminal(String),
+    /// A signal ended the program.
+    Signal(i32),
 }
 
 /// How the terminal UI is opened.
@@ -244,6 +246,7 @@ pub fn main(screens: &Screens) -> ExitCode {
         Some(Verb::Controller(arguments)) => log_to_stderr(Some("info"), arguments.log_format),
         // A log would be drawn over the screens.
         None => {}
+        Some(Verb::Demo(_)) if demo::has_terminal() => {}
         _ => log_to_stderr(None, LogFormat::Text),
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
@@ -258,6 +261,9 @@ pub fn main(screens: &Screens) -> ExitCode {
         match verb {
             Some(Verb::Screenshot(arguments)) => {
                 screenshot::run(arguments, screens, options, environment).await
+            }
+            Some(Verb::Demo(arguments)) if demo::has_terminal() => {
+                demo::open(arguments, screens, &environment, jiff::Timestamp::now()).await
             }
             Some(verb) => run(verb, &options, &environment).await,
             None => open(screens, options, environment, interactive).await,
@@ -276,8 +282,18 @@ async fn open(
     interactive: Interactive,
 ) -> Result<Exit, Error> {
     let git = gitflags::GitFlags::default().git(&environment)?;
-    match (screens.open)(options, environment, git, interactive).await {
+    ended((screens.open)(options, environment, git, interactive).await)
+}
+
+/// Says how the program ends after its screens.
+fn ended(opened: Result<(), ScreenError>) -> Result<Exit, Error> {
+    match opened {
         Ok(()) => Ok(Exit::Done),
+        // As if nobody had caught it; it comes back only where the signal is ignored.
+        Err(ScreenError::Signal(signal)) => {
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+            Ok(Exit::Failed)
+        }
         Err(ScreenError::Connect(error)) => Err(error.into()),
         Err(ScreenError::Terminal(why)) => Err(Error::new(Exit::Usage, why)
             .with_hint("bowline --help lists the verbs; bowline status prints the matrix")),
@@ -321,7 +337,7 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
         let _ = writeln!(std::io::stderr(), "{}", crate::text::clean(&line));
     };
     let outcome = match verb {
-        Verb::Demo => Outcome::done(demo::run(now).await?),
+        Verb::Demo(_) => Outcome::done(demo::run(environment, now).await?),
         Verb::Render(arguments) => {
             let rendered = render::run(&arguments, options, environment, now, &mut say).await?;
             Outcome::done(rendered)

@@ -52,8 +52,13 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "write",
-        arguments: "FOR",
+        arguments: "[FOR | off]",
         about: "let writes pass on a protected context, for 15m",
+    },
+    Command {
+        name: "export",
+        arguments: "incident [FILE]",
+        about: "write what is on record as a Markdown timeline",
     },
     Command {
         name: "tour",
@@ -67,6 +72,12 @@ const COMMANDS: &[Command] = &[
     },
 ];
 
+/// Lists the commands: name, arguments, what it does.
+pub fn listing() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let commands = COMMANDS.iter();
+    commands.map(|command| (command.name, command.arguments, command.about))
+}
+
 /// Names that people try, for screens and actions.
 const ALIASES: &[(&str, Action)] = &[
     ("matrix", Action::GoMatrix),
@@ -77,7 +88,8 @@ const ALIASES: &[(&str, Action)] = &[
     ("snapshots", Action::GoSnapshots),
     ("revisions", Action::GoRevisions),
     ("history", Action::GoRevisions),
-    ("gc", Action::Collect),
+    ("gc", Action::GoCollect),
+    ("collect", Action::Collect),
     ("audit", Action::GoAudit),
     ("tasks", Action::GoTasks),
     ("log", Action::GoLog),
@@ -116,7 +128,12 @@ pub fn offers(model: &Model, _: &World, text: &str) -> Vec<Offer> {
         return found;
     };
     let known: Vec<String> = match name {
-        "context" | "ctx" => model.ground.contexts.clone(),
+        "context" | "ctx" => {
+            let contexts = model.ground.contexts.iter();
+            contexts.map(|known| known.name.clone()).collect()
+        }
+        "export" => vec!["incident".to_owned()],
+        "write" => vec!["15m".to_owned(), "off".to_owned()],
         "theme" => theme::names().into_iter().map(str::to_owned).collect(),
         "tour" => vec!["off".to_owned()],
         _ => Vec::new(),
@@ -215,7 +232,18 @@ pub fn run(
                 ),
             ),
         },
+        ("write", ["off"]) if model.ground.protected => {
+            model.ground.armed = None;
+            effects.push(Effect::Arm(Duration::ZERO));
+            Vec::new()
+        }
         ("write", [lasting]) => write(model, now, lasting, effects),
+        ("export", ["incident"]) => {
+            let at = now.to_zoned(model.ground.zone.clone());
+            let file = at.strftime("incident-%Y-%m-%d-%H%M.md").to_string();
+            super::opening::export(model, now, file.into(), effects)
+        }
+        ("export", ["incident", file]) => super::opening::export(model, now, file.into(), effects),
         ("write", []) => write(model, now, "15m", effects),
         ("tour", ["off"]) => {
             model.tour = None;

@@ -8,17 +8,13 @@ use super::effect::Effect;
 use super::keymap::{Key, Step};
 use super::model::Model;
 use super::prompt::{Over, Prompt, PromptKind};
-use super::screens::Screen;
 use super::update::{command, plan};
 use super::{commands, filter};
 use crate::engine::world::World;
 
 /// Opens the filter of the screen in front, with what it is now.
 pub fn filter(model: &mut Model) {
-    let current = match model.front() {
-        Screen::Matrix(matrix) => matrix.roster().map(|roster| roster.filter().to_string()),
-        _ => None,
-    };
+    let current = model.front().filter().map(ToString::to_string);
     if let Some(current) = current {
         model.over = Some(Over::Prompt(Prompt::open(PromptKind::Filter, &current)));
     }
@@ -193,8 +189,8 @@ fn typed(model: &mut Model, world: &World, now: Timestamp) {
 /// Shows what a filter keeps; says what is wrong with it.
 fn refilter(model: &mut Model, text: &str) -> Option<String> {
     let read = filter::read(text);
-    if let Some(Screen::Matrix(matrix)) = model.stack.last_mut() {
-        matrix.filter(read.filter);
+    if let Some(screen) = model.stack.last_mut() {
+        screen.set_filter(read.filter);
     }
     let problem = read.problem.filter(|problem| !problem.incomplete);
     problem.map(|problem| format!("column {}: {}", problem.column + 1, problem.message))

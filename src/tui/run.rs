@@ -23,12 +23,12 @@ use super::runner::{self, Runner, Session};
 use super::terminal::input::{Events, Input};
 use super::terminal::osc::Rgb;
 use super::terminal::signals::Signal;
-use super::terminal::{OpenError, Terminal, signals};
+use super::terminal::{OpenError, Terminal};
 use super::theme::{Background, Depth, Theme};
 use super::tour::Tour;
 use super::update::{say, update};
 use super::view::view;
-use crate::connect::{self, Connection, Environment, Options, Target};
+use crate::connect::{self, Connection, DataPlanes, Environment, Options, Target};
 use crate::controllers::beside::Beside;
 use crate::engine::world::Source;
 use crate::engine::world::feed::Touched;
@@ -66,6 +66,9 @@ pub enum RunError {
     /// The terminal does not take what is drawn.
     #[error("the terminal does not take what is drawn: {0}")]
     Draw(#[from] std::io::Error),
+    /// A signal says so; whoever opened it tidies up and ends by it.
+    #[error("ended by signal {0}")]
+    Signal(i32),
 }
 
 /// Opens the UI on a target, until the person leaves it.
@@ -157,7 +160,8 @@ impl Link {
                 }
             })
         });
-        let session = Arc::new(Session::start(connection, git.clone()));
+        let planes = DataPlanes::of(&connection, options, environment);
+        let session = Arc::new(Session::start(connection, git.clone(), planes));
         runner::introduce(&session, sender);
         Self {
             versions: session.feed.versions(),
@@ -280,10 +284,7 @@ impl Loop {
                 self.terminal.resume()?;
                 return Ok(Going::On);
             }
-            Input::Signal(Signal::End(signal)) => {
-                signals::end_by(signal);
-                return Ok(Going::Out);
-            }
+            Input::Signal(Signal::End(signal)) => return Err(RunError::Signal(signal)),
             Input::Gone => return Ok(Going::Out),
         };
         self.tell(event).await
@@ -441,7 +442,7 @@ pub(super) fn ground(session: &Session, environment: &Environment, options: &Opt
             .user
             .clone(),
         readonly: connection.readonly.clone(),
-        protected: false,
+        protected: connection.is_protected(),
         armed: None,
         simulated: matches!(connection.target, Target::Embedded { .. }),
         contexts: connect::contexts(options, environment),

@@ -24,7 +24,7 @@ use super::runner::{self, Runner, Session};
 use super::theme::{Depth, Theme, available};
 use super::update::update;
 use super::view::view;
-use crate::connect::{self, Environment, Options};
+use crate::connect::{self, DataPlanes, Environment, Options};
 use crate::engine::world::World;
 use crate::resolve::git::Git;
 
@@ -98,7 +98,8 @@ pub async fn screenshot(
 ) -> Result<String, ScreenshotError> {
     let (look, paper) = look(wanted, environment)?;
     let connection = connect::connect(options, environment).await?;
-    let session = Arc::new(Session::start(connection, git));
+    let planes = DataPlanes::of(&connection, options, environment);
+    let session = Arc::new(Session::start(connection, git, planes));
     let drawn = draw(&session, options, environment, look, wanted);
     let buffer = tokio::time::timeout(PATIENCE, drawn)
         .await

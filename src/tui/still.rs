@@ -14,6 +14,7 @@ use super::theme::{Depth, Theme};
 use super::update::update;
 use super::view::view;
 use super::{pen, picture};
+use crate::connect::Known;
 use crate::engine::world::fixture::{self, outcomes, pin, release, unready};
 use crate::engine::world::{Event as Told, World};
 
@@ -42,9 +43,20 @@ pub fn ground() -> Ground {
         protected: false,
         armed: None,
         simulated: false,
-        contexts: vec!["prod-eu".to_owned(), "prod-us".to_owned()],
+        contexts: ["prod-eu", "prod-us"].map(known).into(),
         rights: Default::default(),
         zone: TimeZone::UTC,
+    }
+}
+
+/// Returns a context of which nothing but its name is special.
+pub fn known(name: &str) -> Known {
+    Known {
+        name: name.to_owned(),
+        cluster: name.to_owned(),
+        namespace: "shop".to_owned(),
+        user: "ana".to_owned(),
+        ..Known::default()
     }
 }
 
@@ -152,7 +164,7 @@ impl Still {
             .strip_prefix('"')
             .and_then(|keys| keys.strip_suffix('"'));
         let keys = match typed {
-            Some(text) => text.chars().map(typed).collect(),
+            Some(text) => text.chars().map(character).collect(),
             None => Key::sequence(keys).unwrap(),
         };
         for key in keys {
@@ -227,7 +239,7 @@ impl Still {
     }
 }
 
-fn typed(c: char) -> Key {
+fn character(c: char) -> Key {
     Key::of(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)).unwrap()
 }
 

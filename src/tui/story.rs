@@ -28,7 +28,7 @@ use super::theme::Depth;
 use super::update::update;
 use super::view::view;
 use crate::api::{self, Release, ReleasePin, names};
-use crate::connect::{self, Connection, Environment, Options, StoreFile};
+use crate::connect::{self, Connection, DataPlanes, Environment, Options, StoreFile};
 use crate::engine::actions::release::{self, Source};
 use crate::engine::catalog::Catalog;
 use crate::engine::presence;
@@ -121,7 +121,7 @@ pub struct Story {
     pub copied: Vec<String>,
     options: Options,
     environment: Environment,
-    directory: TempDir,
+    _directory: TempDir,
     /// Whoever reads the outcomes of pins believes that a controller wrote them.
     _lock: std::fs::File,
 }
@@ -162,7 +162,8 @@ impl Story {
             zone: TimeZone::UTC,
             ..still::ground()
         };
-        let session = Arc::new(Session::start(connection, git(directory.path())));
+        let planes = DataPlanes::of(&connection, &options, &environment);
+        let session = Arc::new(Session::start(connection, git(directory.path()), planes));
         let (sender, answers) = mpsc::unbounded_channel();
         runner::introduce(&session, &sender);
         let mut story = Self {
@@ -176,7 +177,7 @@ impl Story {
             copied: Vec::new(),
             options,
             environment,
-            directory,
+            _directory: directory,
             _lock: lock,
         };
         story.tell(Event::World(Vec::new()));
@@ -197,11 +198,6 @@ impl Story {
             ..self.options.clone()
         };
         connect::connect(&options, &self.environment).await.unwrap()
-    }
-
-    /// Returns where the story may keep files.
-    pub fn directory(&self) -> &Path {
-        self.directory.path()
     }
 
     fn tell(&mut self, event: Event) {
@@ -461,6 +457,7 @@ async fn a_rollback_in_production_wants_its_name_and_why() {
     story.keys("g g l l").shows("cart in prod").await;
     story.keys("R").shows("type prod and why").await;
     story.shows("last good here").await;
+    story.shows("data.image").await;
     story.keys("enter").shows("type prod to confirm").await;
     story
         .types("prod")
@@ -483,6 +480,7 @@ async fn a_rollback_in_production_wants_its_name_and_why() {
 async fn what_somebody_changed_meanwhile_is_told_and_nothing_is_done() {
     let mut story = Story::shop().await;
     story.keys("g g l l R").shows("type prod and why").await;
+    story.shows("data.image").await;
     let tom = story.somebody("tom").await;
     let pins: Api<ReleasePin> = Api::default_namespaced(tom.client.clone());
     let patch = json!({"spec": {"releaseRef": {"name": "cart-v3"}}});
@@ -506,11 +504,13 @@ async fn a_hold_is_placed_refuses_a_promotion_and_is_lifted() {
     let mut story = Story::shop().await;
     story.keys("g g h l").shows("cart in staging").await;
     story.keys("H").shows("a hold for ana").await;
+    story.shows("nothing changes in the environment").await;
     story.keys("y").shows("cart in staging is at cart-v2").await;
     story.keys("esc").shows("Held by ana").await;
     story.keys("h P").shows("refused").await;
     story.shows("bowline unpin cart").await;
     story.keys("esc l U").shows("the hold of ana").await;
+    story.shows("nothing changes in the environment").await;
     story.keys("y").shows("revision 3").await;
     assert!(story.pin("cart", "staging").await.spec.holds.is_empty());
 }

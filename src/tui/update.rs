@@ -21,7 +21,11 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
     match event {
         Event::Key(key) => pressed(model, world, now, key, &mut effects),
         Event::Paste(text) => pasted(model, world, now, &text, &mut effects),
-        Event::Resize(width, height) => model.size = (width, height),
+        Event::Resize(width, height) => {
+            model.size = (width, height);
+            let screens = model.stack.iter_mut().chain(&mut model.forth);
+            screens.for_each(|screen| screen.resized((width, height)));
+        }
         Event::Focus(focused) => model.focused = focused,
         Event::Mouse(mouse) => super::mouse::used(model, world, now, mouse, &mut effects),
         Event::World(touched) => {
@@ -97,7 +101,7 @@ fn turn<T>(
 }
 
 /// Lets the screen in front have a turn.
-fn front<T>(
+pub(super) fn front<T>(
     model: &mut Model,
     world: &World,
     now: Timestamp,
@@ -129,6 +133,9 @@ pub(super) fn fulfil(
             model.tickets += 1;
             effects.push(Effect::Connect(model.tickets, destination));
         }
+        Wish::Type(text) => {
+            model.over = Some(Over::Prompt(Prompt::open(PromptKind::Command, &text)));
+        }
     }
 }
 
@@ -149,8 +156,8 @@ fn open(model: &mut Model, screen: Screen) {
 fn close(model: &mut Model) {
     if model.stack.len() > 1
         && let Some(left) = model.stack.pop()
-        // A plan that was left is gone; what it did is under tasks.
-        && !matches!(left, Screen::Plan(_))
+        // A plan that was left is gone; what it did is under tasks. Help is asked for anew.
+        && !matches!(left, Screen::Plan(_) | Screen::Help(_))
     {
         model.forth.push(left);
     }

@@ -10,7 +10,7 @@ use super::keymap::Step;
 use super::model::{Level, Model};
 use super::pen::Sheet;
 use super::prompt::{Choice, Over, Prompt};
-use super::screens::{Scene, Screen};
+use super::screens::Scene;
 use super::theme::Role;
 use crate::engine::world::{Freshness, Source, World};
 use crate::text;
@@ -124,7 +124,7 @@ fn freshness(sheet: &Sheet<'_>, world: &World) -> (String, Role) {
     }
 }
 
-/// Draws the trail of screens and, on the matrix, its totals.
+/// Draws the trail of screens, what the one in front is filtered by, and its totals.
 fn crumbs(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let model = scene.model;
     let mut pen = sheet.line(1);
@@ -140,37 +140,23 @@ fn crumbs(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         };
         pen.put(&screen.title(), role);
     }
-    if let Screen::Matrix(matrix) = model.front()
-        && let Some(roster) = matrix.roster()
-    {
-        let filter = roster.filter().to_string();
-        if !filter.is_empty() {
-            pen.skip(2).put("/", Role::Prompt).put(&filter, Role::Match);
-            let shown = format!("  {} shown", roster.len());
-            pen.put(&shown, Role::Muted);
+    let filter = model.front().filter().map(ToString::to_string);
+    if let Some(filter) = filter.filter(|filter| !filter.is_empty()) {
+        pen.skip(2).put("/", Role::Prompt).put(&filter, Role::Match);
+        if let Some(shown) = model.front().shown() {
+            pen.put(&format!("  {shown} shown"), Role::Muted);
         }
-        let totals = roster.totals();
-        let parts = [
-            (totals.rows, "components", Role::Muted),
-            (totals.degraded, "degraded", Role::Degraded),
-            (totals.progressing, "rolling", Role::Progressing),
-            (totals.held, "held", Role::Hold),
-            (totals.behind, "behind", Role::Behind),
-            (roster.marked().len(), "marked", Role::Marked),
-        ];
-        let parts: Vec<(String, Role)> = parts
-            .into_iter()
-            .filter(|(count, ..)| *count > 0)
-            .map(|(count, word, role)| (format!("{count} {word}"), role))
-            .collect();
-        let wide: usize = parts.iter().map(|(part, _)| text::width(part) + 2).sum();
-        if pen.room() > wide {
-            let gap = u16::try_from(pen.room() - wide).unwrap_or_default();
-            pen.skip(gap);
-            for (part, role) in parts {
-                pen.put(&part, role).skip(2);
-            }
-        }
+    }
+    let mut parts = model.front().totals(scene);
+    let wide = |parts: &[(String, Role)]| -> usize {
+        parts.iter().map(|(part, _)| text::width(part) + 2).sum()
+    };
+    // What comes last is needed least.
+    while wide(&parts) >= pen.room() && parts.pop().is_some() {}
+    let gap = pen.room().saturating_sub(wide(&parts));
+    pen.skip(u16::try_from(gap).unwrap_or_default());
+    for (part, role) in parts {
+        pen.put(&part, role).skip(2);
     }
 }
 

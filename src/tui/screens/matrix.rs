@@ -2,8 +2,10 @@
 //!
 //! In a healthy fleet it is quiet. The cursor begins on the worst place in production.
 
-mod pane;
+pub(super) mod pane;
 mod view;
+
+pub(in crate::tui) use view::health;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use crate::tui::effect::{Answer, Effect, Place, Ticket};
 use crate::tui::filter::{self, Filter};
 use crate::tui::model::{Level, Subject, Turn};
 use crate::tui::roster::{Kind, Roster, Sort};
+use crate::tui::theme::Role;
 
 /// How long the mark of somebody's change stays on a cell.
 const RECENT: SignedDuration = SignedDuration::from_secs(8);
@@ -62,6 +65,31 @@ impl State {
     /// Returns the rows, once there are some.
     pub fn roster(&self) -> Option<&Roster> {
         self.roster.as_ref()
+    }
+
+    /// Returns the rows, to filter them.
+    pub fn roster_mut(&mut self) -> Option<&mut Roster> {
+        self.roster.as_mut()
+    }
+
+    /// Returns the totals, for the line under the header.
+    pub fn totals(&self) -> Vec<(String, Role)> {
+        let Some(roster) = &self.roster else {
+            return Vec::new();
+        };
+        let totals = roster.totals();
+        let parts = [
+            (totals.rows, "components", Role::Muted),
+            (totals.degraded, "degraded", Role::Degraded),
+            (totals.progressing, "rolling", Role::Progressing),
+            (totals.held, "held", Role::Hold),
+            (totals.behind, "behind", Role::Behind),
+            (roster.marked().len(), "marked", Role::Marked),
+        ];
+        let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
+        parts
+            .map(|(count, word, role)| (format!("{count} {word}"), role))
+            .collect()
     }
 
     /// Returns what the cursor is on.
@@ -108,13 +136,6 @@ impl State {
             components,
             release: pin.map(|pin| pin.release.to_string()),
             environment,
-        }
-    }
-
-    /// Shows what a filter keeps.
-    pub fn filter(&mut self, filter: Filter) {
-        if let Some(roster) = &mut self.roster {
-            roster.set_filter(filter);
         }
     }
 

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::State;
 use crate::api::audit::{Action, AuditEntry};
 use crate::api::release::Verdict;
-use crate::engine::matrix::{self, Cell, Health};
+use crate::engine::matrix::{self, Cell, Columns, Health};
 use crate::engine::world::{Key, Pin, World};
 use crate::text;
 use crate::tui::model::Ground;
@@ -27,7 +27,11 @@ pub fn view(state: &State, sheet: &mut Sheet<'_>, scene: &Scene<'_>, roster: &Ro
     sheet.rule(0, &title, Role::Title);
     let width = usize::from(sheet.width().saturating_sub(4));
     let mut row = 1;
-    for (sentence, role) in sentences(state, sheet, scene, roster, component) {
+    let pin = scene.world.pin_of(component, environment);
+    let cause = pin.and_then(|pin| state.causes.get(&(pin.uid.clone(), pin.generation)));
+    let cause = cause.and_then(Option::as_deref).map(Cause::of);
+    let place = (roster.columns(), state.column);
+    for (sentence, role) in sentences(sheet, scene, place, component, cause.as_ref()) {
         for line in wrap(&sentence, width) {
             sheet.line(row).skip(3).put(&line, role);
             row += 1;
@@ -35,17 +39,37 @@ pub fn view(state: &State, sheet: &mut Sheet<'_>, scene: &Scene<'_>, roster: &Ro
     }
 }
 
-fn sentences(
-    state: &State,
+/// Who put a pin where it is, and why.
+pub(in crate::tui::screens) struct Cause<'a> {
+    /// What was done.
+    pub action: Action,
+    /// By whom.
+    pub actor: Option<&'a str>,
+    /// Why.
+    pub reason: Option<&'a str>,
+}
+
+impl<'a> Cause<'a> {
+    fn of(entry: &'a AuditEntry) -> Self {
+        Self {
+            action: entry.spec.action,
+            actor: entry.spec.actor.as_deref(),
+            reason: entry.spec.reason.as_deref(),
+        }
+    }
+}
+
+/// Says everything of a cell in whole sentences.
+pub(in crate::tui::screens) fn sentences(
     sheet: &Sheet<'_>,
     scene: &Scene<'_>,
-    roster: &Roster,
+    (columns, column): (&Columns, usize),
     component: &Key,
+    cause: Option<&Cause<'_>>,
 ) -> Vec<(String, Role)> {
     let (world, ground) = (scene.world, &scene.model.ground);
-    let columns = roster.columns();
-    let environment = columns.names().get(state.column).map_or("", |name| &**name);
-    let cell = matrix::cell(world, columns, component, state.column, sheet.now);
+    let environment = columns.names().get(column).map_or("", |name| &**name);
+    let cell = matrix::cell(world, columns, component, column, sheet.now);
     let pin = world.pin_of(component, environment);
     let (Some(cell), Some(pin)) = (cell, pin) else {
         let newest = world.releases_of(component).next();
@@ -60,17 +84,7 @@ fn sentences(
             Role::Muted,
         )];
     };
-    let cause = state.causes.get(&(pin.uid.clone(), pin.generation));
-    let mut said = vec![(
-        what(
-            &cell,
-            pin,
-            cause.and_then(Option::as_deref),
-            ground,
-            sheet.now,
-        ),
-        Role::Text,
-    )];
+    let mut said = vec![(what(&cell, pin, cause, ground, sheet.now), Role::Text)];
     said.extend(wrong(&cell, pin));
     said.extend(holds(&cell, ground, sheet.now));
     said.push((
@@ -85,7 +99,7 @@ fn sentences(
 fn what(
     cell: &Cell<'_>,
     pin: &Pin,
-    cause: Option<&AuditEntry>,
+    cause: Option<&Cause<'_>>,
     ground: &Ground,
     now: Timestamp,
 ) -> String {
@@ -94,11 +108,10 @@ fn what(
         .map(|since| format!(" since {}", ground.clock(since, now)));
     let mut words = format!("{}{}", cell.label, since.unwrap_or_default());
     match cause {
-        Some(entry) => {
-            let spec = &entry.spec;
-            let actor = spec.actor.as_deref().unwrap_or("somebody");
-            words += &format!(", {} by {actor}", done(spec.action));
-            if let Some(reason) = &spec.reason {
+        Some(cause) => {
+            let actor = cause.actor.unwrap_or("somebody");
+            words += &format!(", {} by {actor}", done(cause.action));
+            if let Some(reason) = cause.reason {
                 words += &format!(": \"{reason}\"");
             }
         }
