@@ -137,6 +137,19 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// Makes a connection of a client that writes pass.
+    pub fn open(client: kube::Client, target: Target, namespace: &str) -> Self {
+        Self {
+            client,
+            target,
+            namespace: namespace.to_owned(),
+            readonly: None,
+            component: None,
+            bars: Bars::default(),
+            unbarred: None,
+        }
+    }
+
     /// Tells whether only reads pass until somebody arms it.
     pub fn is_protected(&self) -> bool {
         self.bars.is_protected()

@@ -116,15 +116,11 @@ impl Stage {
             groups: vec!["system:masters".into(), "system:authenticated".into()],
         };
         let store = self.store.as_user(user).at(clock.clone());
-        Connection {
-            client: connect::guard(store, NAMESPACE, None, Deadlines::default()),
-            target: Target::Embedded {
-                file: self.file.clone(),
-            },
-            namespace: NAMESPACE.to_owned(),
-            readonly: None,
-            component: None,
-        }
+        let client = connect::guard(store, NAMESPACE, None, Deadlines::default());
+        let target = Target::Embedded {
+            file: self.file.clone(),
+        };
+        Connection::open(client, target, NAMESPACE)
     }
 
     /// Does a deed, and returns the pin that it moved, once the read model has it.
@@ -157,7 +153,8 @@ impl Stage {
         };
         let mut draft = desk.draft(&order, &asked).await?;
         if when == When::Present {
-            desk.show(&mut draft).await?;
+            desk.show(&mut draft, &crate::engine::diff::Options::default())
+                .await?;
         }
         let Some(item) = draft.plan.items.first() else {
             return Ok(None);

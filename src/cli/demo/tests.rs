@@ -172,10 +172,7 @@ fn the_surroundings_lead_nowhere() {
         ..surroundings()
     };
     let apart = apart(&own, Path::new("/tmp/demo"));
-    assert_eq!(
-        crate::connect::contexts(&Options::default(), &apart),
-        [""; 0]
-    );
+    assert!(crate::connect::contexts(&Options::default(), &apart).is_empty());
     assert_eq!(apart.config_dir, own.config_dir);
     assert!(!apart.in_pod);
 }
