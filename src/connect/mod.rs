@@ -137,15 +137,15 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Makes a connection of a client that writes pass.
-    pub fn open(client: kube::Client, target: Target, namespace: &str) -> Self {
+    /// Makes a connection of a client that is there already, on which everything passes.
+    pub fn of(client: kube::Client, target: Target, namespace: &str) -> Self {
         Self {
             client,
             target,
             namespace: namespace.to_owned(),
             readonly: None,
             component: None,
-            bars: Bars::default(),
+            bars: Bars::fixed(None),
             unbarred: None,
         }
     }

@@ -97,6 +97,17 @@ pub struct Draft {
     unmade: Option<(Box<Release>, Deploy)>,
 }
 
+impl Draft {
+    /// Makes a draft of a plan that supposes nothing.
+    pub fn of(plan: Plan) -> Self {
+        Self {
+            plan,
+            notes: Vec::new(),
+            unmade: None,
+        }
+    }
+}
+
 /// Why there is no plan.
 #[derive(Debug, thiserror::Error)]
 pub enum NoDraft {

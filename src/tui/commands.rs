@@ -10,10 +10,12 @@ use super::model::{Level, Model, Wish};
 use super::order::Order;
 use super::orders::{self, Wanted};
 use super::prompt::Offer;
+use super::screens::{Screen, since};
 use super::theme::{self, Theme};
 use crate::engine::actions::pin::PinHold;
 use crate::engine::actions::rollback::Target;
 use crate::engine::desk;
+use crate::engine::moment;
 use crate::engine::world::World;
 
 /// A command, what follows it and what it does.
@@ -54,6 +56,16 @@ const COMMANDS: &[Command] = &[
         name: "write",
         arguments: "[FOR | off]",
         about: "let writes pass on a protected context, for 15m",
+    },
+    Command {
+        name: "at",
+        arguments: "MOMENT",
+        about: "the matrix as of 14:02, 20m ago or yesterday 14:02",
+    },
+    Command {
+        name: "since",
+        arguments: "MOMENT",
+        about: "what changed around the start of an incident",
     },
     Command {
         name: "export",
@@ -229,6 +241,18 @@ pub fn run(
             Vec::new()
         }
         ("write", [lasting]) => write(model, now, lasting, effects),
+        ("at", [_, ..]) => match moment::read(&rest.join(" "), now, &model.ground.zone) {
+            Err(error) => said(Level::Error, error.to_string()),
+            Ok(at) => vec![Wish::Travel(at)],
+        },
+        ("since", [_, ..]) => match moment::read(&rest.join(" "), now, &model.ground.zone) {
+            Err(error) => said(Level::Error, error.to_string()),
+            Ok(start) => {
+                model.tickets += 1;
+                let state = since::State::open(start, model.tickets, effects);
+                vec![Wish::Open(Box::new(Screen::Since(Box::new(state))))]
+            }
+        },
         ("export", ["incident"]) => {
             let at = now.to_zoned(model.ground.zone.clone());
             let file = at.strftime("incident-%Y-%m-%d-%H%M.md").to_string();
@@ -241,7 +265,7 @@ pub fn run(
             Vec::new()
         }
         ("tour", []) => {
-            model.tour = Some(super::tour::Tour::default());
+            model.tour = Some(super::tour::begin(model.tasks.len()));
             Vec::new()
         }
         (name, []) => {

@@ -38,7 +38,7 @@ pub fn open(model: &mut Model, world: &World) {
     let jump = Jump::new(world, Some(&model.ground.namespace), screens, contexts);
     let mut prompt = Prompt::open(PromptKind::Jump, "");
     prompt.jump = Some(Box::new(jump));
-    model.over = Some(Over::Prompt(prompt));
+    model.over = Some(Over::Prompt(Box::new(prompt)));
 }
 
 /// Looks for something else.

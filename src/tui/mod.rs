@@ -33,8 +33,6 @@ mod still;
 mod story;
 pub mod tasks;
 pub mod terminal;
-#[cfg(test)]
-pub(crate) mod testing;
 pub mod theme;
 mod tour;
 pub mod update;

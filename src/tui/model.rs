@@ -232,6 +232,8 @@ pub enum Wish {
     Follow(Box<Task>),
     /// A line of the command log.
     Log(Logged),
+    /// The matrix as of a moment.
+    Travel(Timestamp),
     /// To go to another context or namespace.
     Connect(Destination),
     /// The line of commands, with a beginning.

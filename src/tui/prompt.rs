@@ -9,7 +9,7 @@ use super::order::Order;
 #[derive(Debug)]
 pub enum Over {
     /// A line that is typed.
-    Prompt(Prompt),
+    Prompt(Box<Prompt>),
     /// A choice between several.
     Choice(Choice),
 }

@@ -16,7 +16,10 @@ use crate::engine::world::World;
 pub fn filter(model: &mut Model) {
     let current = model.front().filter().map(ToString::to_string);
     if let Some(current) = current {
-        model.over = Some(Over::Prompt(Prompt::open(PromptKind::Filter, &current)));
+        model.over = Some(Over::Prompt(Box::new(Prompt::open(
+            PromptKind::Filter,
+            &current,
+        ))));
     }
 }
 

@@ -25,7 +25,7 @@ use super::terminal::osc::Rgb;
 use super::terminal::signals::Signal;
 use super::terminal::{OpenError, Terminal};
 use super::theme::{Background, Depth, Theme};
-use super::tour::Tour;
+use super::tour;
 use super::update::{say, update};
 use super::view::view;
 use crate::connect::{self, Connection, DataPlanes, Environment, Options, Target};
@@ -99,7 +99,7 @@ pub async fn open(
         look,
         (size.width, size.height),
     );
-    model.tour = start.tour.then(Tour::default);
+    model.tour = start.tour.then(|| tour::begin(0));
     if let Some(fault) = faults.first() {
         say(&mut model, Timestamp::now(), Level::Warning, fault.clone());
     }
@@ -303,25 +303,16 @@ impl Loop {
             match effect {
                 Effect::Quit => return Ok(Going::Out),
                 Effect::Suspend => {
-                    if !self.terminal.suspend()? {
-                        let words = "no shell waits that could bring bowline back";
-                        say(
-                            &mut self.model,
-                            self.link.session.now(),
-                            Level::Warning,
-                            words,
-                        );
+                    let slept = self.terminal.suspend()?;
+                    let words = "no shell waits that could bring bowline back";
+                    if !slept {
+                        self.warn(words);
                     }
                 }
                 Effect::Redraw => self.terminal.redraw()?,
                 Effect::Copy(text) => {
                     if let Err(error) = self.terminal.copy(&text) {
-                        say(
-                            &mut self.model,
-                            self.link.session.now(),
-                            Level::Warning,
-                            error.to_string(),
-                        );
+                        self.warn(error.to_string());
                     }
                 }
                 Effect::Connect(_, destination) => self.connect(destination).await,
@@ -329,6 +320,15 @@ impl Loop {
             }
         }
         Ok(Going::On)
+    }
+
+    fn warn(&mut self, words: impl Into<String>) {
+        say(
+            &mut self.model,
+            self.link.session.now(),
+            Level::Warning,
+            words,
+        );
     }
 
     /// Goes to another context or namespace; where that fails, everything stays as it is.

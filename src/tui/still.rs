@@ -7,14 +7,20 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use serde_json::json;
 
-use super::effect::{Answer, Effect, Ticket};
+use super::effect::{Answer, Effect, Previews, Ticket};
 use super::keymap::{Key, Keymap};
 use super::model::{Event, Ground, Look, Model};
+use super::order::Prepared;
 use super::theme::{Depth, Theme};
 use super::update::update;
 use super::view::view;
 use super::{pen, picture};
 use crate::connect::Known;
+use crate::engine::actions::rollback::{self, Rollback, Target};
+use crate::engine::desk::Draft;
+use crate::engine::diff;
+use crate::engine::plan::Asked;
+use crate::engine::presence::Presence;
 use crate::engine::world::fixture::{self, outcomes, pin, release, unready};
 use crate::engine::world::{Event as Told, World};
 
@@ -284,4 +290,80 @@ fn the_cursor_begins_on_the_worst_place_in_production() {
     );
     let still = still.keys("R");
     assert!(matches!(still.effects.last(), Some(Effect::Plan(..))));
+}
+
+/// Plans a rollback of the selected cell as the desk does, and shows a change of one image.
+fn rolled_back(still: Still) -> Still {
+    let asked = Asked {
+        operation: "5f0c1d3a-0000".to_owned(),
+        now: still.now,
+        user: "ana".to_owned(),
+        reason: None,
+        namespace: "shop".to_owned(),
+    };
+    let command = Rollback {
+        component: "checkout-service".to_owned(),
+        environment: "production".to_owned(),
+        to: Target::LastGood,
+        hold: true,
+        recorded: Vec::new(),
+        controller: Presence::Runs,
+    };
+    let plan = rollback::plan(&still.world, &command, &asked).unwrap();
+    let draft = Draft::of(plan);
+    let prepared = Box::new(Prepared::Moves(Box::new(draft)));
+    let web = |image: &str, pool: &str| {
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "checkout-service", "namespace": "shop-production"},
+            "spec": {"template": {"spec": {"containers": [
+                {"name": "web", "image": image, "env": [{"name": "POOL", "value": pool}]},
+            ]}}},
+        })
+    };
+    let (before, after) = (
+        web("registry/checkout:1.2.3", "40"),
+        web("registry/checkout:1.2.1", "20"),
+    );
+    let diff = diff::diff(&[before], &[after], &diff::Options::default());
+    let shown = prepared.clone();
+    still.answer(|_| Answer::Planned(Ok(prepared))).answer(|_| {
+        Answer::Shown(Ok(Previews {
+            prepared: shown,
+            diffs: vec![Some(diff)],
+        }))
+    })
+}
+
+#[test]
+fn a_plan_says_what_from_what_to_what_and_asks_for_more_where_more_is_at_stake() {
+    rolled_back(Still::fleet().keys("R"))
+        .shows("type production and why")
+        .shows("last good here")
+        .shows("registry/checkout:1.2.1")
+        .shows("bowline rollback checkout-service --environment production")
+        .golden("plan");
+}
+
+#[test]
+fn keys_before_the_plan_is_drawn_are_dropped_and_counted() {
+    let still = Still::fleet()
+        .keys("R y y")
+        .shows("2 keys came before the plan was drawn");
+    rolled_back(still)
+        .shows("2 keys came before the plan was drawn")
+        .keys("enter")
+        .shows("type production to confirm")
+        .hides("it is being written");
+}
+
+#[test]
+fn four_keys_and_the_confirmation_roll_the_worst_back() {
+    let still = rolled_back(Still::fleet().keys("R"));
+    let still = still.keys("\"production errors up\"").keys("enter");
+    assert!(
+        matches!(still.effects.last(), Some(Effect::Apply(..))),
+        "{:?}",
+        still.effects.last()
+    );
 }

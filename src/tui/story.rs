@@ -534,3 +534,25 @@ async fn a_read_only_session_shows_plans_and_applies_none() {
         "cart-v2"
     );
 }
+
+#[tokio::test]
+async fn the_matrix_of_a_moment_shows_what_ran_and_plans_nothing() {
+    let mut story = Story::shop().await;
+    story.keys("g g h h P").shows("data.image").await;
+    story.keys("y").shows("cart in staging is at cart-v3").await;
+    story.keys("esc T").shows("AS OF").await;
+    story.keys("R").shows("this is the past").await;
+    story.keys("[").shows("AS OF").await;
+    story.keys("l").shows("v2 ran there").await;
+    story.keys("esc").hides("AS OF");
+}
+
+#[tokio::test]
+async fn what_changed_around_an_incident_is_ranked() {
+    let mut story = Story::shop().await;
+    story.keys("g g h h P").shows("data.image").await;
+    story.keys("y").shows("cart in staging is at cart-v3").await;
+    story.keys("esc :").types("since 1m").keys("enter");
+    story.shows("the likeliest cause first").await;
+    story.shows("promoted by ana").await;
+}

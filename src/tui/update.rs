@@ -12,7 +12,7 @@ use super::orders::{self, Wanted};
 use super::prompt::{Over, Prompt, PromptKind};
 use super::screens::plan::Outcome;
 use super::screens::{Handled, Screen, plan};
-use super::{commands, tasks};
+use super::{commands, tasks, tour};
 use crate::engine::world::World;
 
 /// Takes in what happened.
@@ -54,6 +54,7 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
         }
         Event::Connected(_, Err(why)) => say(model, now, Level::Error, why),
     }
+    tour::follow(model);
     effects
 }
 
@@ -132,12 +133,23 @@ pub(super) fn fulfil(
         Wish::Choose(choice) => model.over = Some(Over::Choice(choice)),
         Wish::Follow(task) => model.tasks.push(*task),
         Wish::Log(logged) => model.log.push(logged),
+        Wish::Travel(at) => {
+            model.stack.truncate(1);
+            front(model, world, now, effects, |screen, turn| {
+                if let Screen::Matrix(matrix) = screen {
+                    matrix.travel(Some(at), turn);
+                }
+            });
+        }
         Wish::Connect(destination) => {
             model.tickets += 1;
             effects.push(Effect::Connect(model.tickets, destination));
         }
         Wish::Type(text) => {
-            model.over = Some(Over::Prompt(Prompt::open(PromptKind::Command, &text)));
+            model.over = Some(Over::Prompt(Box::new(Prompt::open(
+                PromptKind::Command,
+                &text,
+            ))));
         }
     }
 }
@@ -264,8 +276,8 @@ pub(super) fn run(
     action: Action,
     effects: &mut Vec<Effect>,
 ) {
-    if let Some(tour) = &mut model.tour {
-        tour.follow(action);
+    if tour::steer(model, action) {
+        return;
     }
     let handled = front(model, world, now, effects, |screen, turn| {
         screen.act(action, turn)
@@ -293,7 +305,12 @@ pub(super) fn run(
         }
         Action::Redraw => effects.push(Effect::Redraw),
         Action::Suspend => effects.push(Effect::Suspend),
-        Action::Command => model.over = Some(Over::Prompt(Prompt::open(PromptKind::Command, ""))),
+        Action::Command => {
+            model.over = Some(Over::Prompt(Box::new(Prompt::open(
+                PromptKind::Command,
+                "",
+            ))))
+        }
         Action::Jump => super::jumping::open(model, world),
         Action::Filter => super::prompting::filter(model),
         action if action.plans() => order(model, world, now, action, effects),

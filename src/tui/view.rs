@@ -10,8 +10,9 @@ use super::keymap::Step;
 use super::model::{Level, Model};
 use super::pen::{Pen, Sheet};
 use super::prompt::{Choice, Offer, Over, Prompt};
-use super::screens::Scene;
+use super::screens::{Scene, Screen};
 use super::theme::Role;
+use super::tour;
 use crate::engine::world::{Freshness, Source, World};
 use crate::text;
 
@@ -33,13 +34,13 @@ pub fn view(
         sheet.fill(row, Role::Text);
     }
     let scene = Scene { world, model };
-    let tour = tour_height(model, sheet.width(), height);
+    let tour = tour::height(model, sheet.width(), height);
     let (head, foot) = (2.min(height), 1);
     let body = height.saturating_sub(head + foot + tour);
     header(&mut sheet, &scene);
     model.front().view(&mut sheet.rows(head, body), &scene);
     if tour > 0 {
-        guide(&mut sheet.rows(head + body, tour), model);
+        tour::view(&mut sheet.rows(head + body, tour), model);
     }
     let mut last = sheet.rows(height.saturating_sub(foot), foot);
     match &model.over {
@@ -130,6 +131,11 @@ fn freshness(sheet: &Sheet<'_>, world: &World) -> (String, Role) {
 /// Draws the trail of screens, what the one in front is filtered by, and its totals.
 fn crumbs(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let model = scene.model;
+    let as_of = match model.front() {
+        Screen::Matrix(matrix) => matrix.as_of(),
+        _ => None,
+    };
+    let as_of = as_of.map(|at| format!(" AS OF {} ", model.ground.clock(at, sheet.now)));
     let mut pen = sheet.line(1);
     pen.skip(1);
     for (at, screen) in model.stack.iter().enumerate() {
@@ -142,6 +148,9 @@ fn crumbs(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
             Role::Breadcrumb
         };
         pen.put(&screen.title(), role);
+    }
+    if let Some(as_of) = as_of {
+        pen.skip(2).put(&as_of, Role::AsOf);
     }
     let filter = model.front().filter().map(ToString::to_string);
     if let Some(filter) = filter.filter(|filter| !filter.is_empty()) {
@@ -341,37 +350,5 @@ fn which_key(sheet: &mut Sheet<'_>, model: &Model) {
         pen.to(column)
             .cell(&key.to_string(), 6, Role::Key)
             .put(description, Role::KeyDescription);
-    }
-}
-
-fn tour_height(model: &Model, width: u16, height: u16) -> u16 {
-    let Some(words) = model.tour.as_ref().and_then(super::tour::Tour::words) else {
-        return 0;
-    };
-    let lines = super::widgets::wrap(words, usize::from(width.saturating_sub(4))).len();
-    match height > 16 {
-        true => u16::try_from(lines + 1).unwrap_or(3).min(4),
-        false => 0,
-    }
-}
-
-/// Draws the tour of the demo.
-fn guide(sheet: &mut Sheet<'_>, model: &Model) {
-    let Some((tour, words)) = model
-        .tour
-        .as_ref()
-        .and_then(|tour| Some((tour, tour.words()?)))
-    else {
-        return;
-    };
-    let (step, of) = tour.place();
-    sheet.rule(
-        0,
-        &format!("tour {step} of {of}, :tour off ends it"),
-        Role::Prompt,
-    );
-    let width = usize::from(sheet.width().saturating_sub(4));
-    for (row, line) in (1..).zip(super::widgets::wrap(words, width)) {
-        sheet.line(row).skip(3).put(&line, Role::Text);
     }
 }

@@ -172,12 +172,14 @@ pub(super) const FARES: &[(&str, &str, Fares)] = &[
     (
         FRONTEND,
         DEVELOPMENT,
-        Fares::Rolling("Deployment frontend: 1 of 2 ready"),
+        Fares::Rolling("Deployment frontend: 0 of 1 ready"),
     ),
     (
         CHECKOUT,
         EU,
-        Fares::Badly("Deployment checkout-service: 2 of 3 ready, CrashLoopBackOff: container main"),
+        Fares::Badly(
+            "Deployment checkout-service: 0 of 1 ready, CrashLoopBackOff: container migrate",
+        ),
     ),
 ];
 

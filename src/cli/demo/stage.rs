@@ -24,6 +24,7 @@ use crate::engine::actions::rollback;
 use crate::engine::apply::{Applied, ApplyError, apply};
 use crate::engine::catalog::{Catalog, CatalogError};
 use crate::engine::desk::{Desk, NoDraft, Order};
+use crate::engine::diff;
 use crate::engine::marking::{self, MarkError};
 use crate::engine::plan::Asked;
 use crate::engine::preview::PreviewError;
@@ -117,10 +118,8 @@ impl Stage {
         };
         let store = self.store.as_user(user).at(clock.clone());
         let client = connect::guard(store, NAMESPACE, None, Deadlines::default());
-        let target = Target::Embedded {
-            file: self.file.clone(),
-        };
-        Connection::open(client, target, NAMESPACE)
+        let file = self.file.clone();
+        Connection::of(client, Target::Embedded { file }, NAMESPACE)
     }
 
     /// Does a deed, and returns the pin that it moved, once the read model has it.
@@ -153,8 +152,7 @@ impl Stage {
         };
         let mut draft = desk.draft(&order, &asked).await?;
         if when == When::Present {
-            desk.show(&mut draft, &crate::engine::diff::Options::default())
-                .await?;
+            desk.show(&mut draft, &diff::Options::default()).await?;
         }
         let Some(item) = draft.plan.items.first() else {
             return Ok(None);

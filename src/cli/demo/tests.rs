@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::api::{Api, ListParams};
 
@@ -8,12 +9,18 @@ use super::stage::When;
 use super::*;
 use crate::api::ReleasePin;
 use crate::api::audit::AuditEntry;
+use crate::connect;
+use crate::controllers::beside::Beside;
 use crate::embedded::Clock;
 use crate::engine::actions::gc::{self, Gc};
 use crate::engine::actions::rollback;
 use crate::engine::audit;
+use crate::engine::matrix::Health;
 use crate::engine::plan::Asked;
-use crate::engine::world::{Key, Source as Of};
+use crate::engine::world::{Key, Pin, Source as Of};
+
+/// Nothing takes this long; what does hangs.
+const HANG: Duration = Duration::from_secs(180);
 
 fn now() -> Timestamp {
     "2026-01-06T12:00:00Z".parse().unwrap()
@@ -130,6 +137,40 @@ async fn the_company_does_what_it_is_said_to() {
     assert!(audit::verify(&pins, &entries).is_valid());
 }
 
+#[tokio::test]
+async fn controllers_take_over_and_all_is_well_but_the_hotfix() {
+    let demo = Demo::play(&surroundings(), Timestamp::now()).await.unwrap();
+    let connection = connect::connect(&demo.options, &demo.environment)
+        .await
+        .unwrap();
+    let beside = Beside {
+        connection: &connection,
+        options: &demo.options,
+        environment: &demo.environment,
+        git: &demo.git,
+    };
+    let fares = |pin: &Pin| {
+        let expected = match &*pin.key.name {
+            "checkout-service-production-eu" => Health::Degraded,
+            _ => Health::Ready,
+        };
+        // Before a controller has seen it, it is as the past says.
+        pin.snapshot.is_some() && Health::told(pin, Timestamp::now()) == expected
+    };
+    let settled = demo.stage.feed.when(|world| world.all_pins().all(fares));
+    let settled = tokio::time::timeout(HANG, beside.until(settled)).await;
+    let health = |pin: &Pin| (pin.key.name.clone(), pin.ready.clone());
+    let found = || {
+        demo.stage
+            .feed
+            .world()
+            .all_pins()
+            .map(health)
+            .collect::<Vec<_>>()
+    };
+    assert!(settled.is_ok(), "{:?}", found());
+}
+
 #[test]
 fn the_script_is_in_order_and_keeps_away_from_what_is_broken() {
     for component in script::components() {
@@ -172,7 +213,8 @@ fn the_surroundings_lead_nowhere() {
         ..surroundings()
     };
     let apart = apart(&own, Path::new("/tmp/demo"));
-    assert!(crate::connect::contexts(&Options::default(), &apart).is_empty());
+    let contexts = crate::connect::contexts(&Options::default(), &apart);
+    assert!(contexts.is_empty());
     assert_eq!(apart.config_dir, own.config_dir);
     assert!(!apart.in_pod);
 }

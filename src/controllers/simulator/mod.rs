@@ -135,8 +135,8 @@ async fn follow_faults(context: &Context, given: Vec<String>, sender: watch::Sen
     let (planes, writer): (Store<DataPlane>, _) = reflector::store();
     let changes = watcher(context.all::<DataPlane>(), watcher::Config::default())
         .default_backoff()
-        .reflect(writer)
-        .touched_objects();
+        .reflect(writer);
+    // The end of the list counts too: before it the store has nothing of what was listed.
     let mut changes = std::pin::pin!(changes);
     loop {
         if let Ok(None) = changes.try_next().await {

@@ -141,6 +141,9 @@ impl State {
 
     fn ask(&mut self, turn: &mut Turn<'_>) {
         if let Some(what) = &self.asked {
+            if self.again {
+                turn.effects.push(Effect::Cancel(self.ticket));
+            }
             self.ticket = turn.ticket();
             let comparison = Comparison {
                 what: what.clone(),
@@ -211,6 +214,11 @@ impl State {
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         self.lay_out(turn.size);
         let Stage::Shown(shown) = &mut self.stage else {
+            let leaves = matches!(action, Action::Back | Action::Interrupt | Action::Quit);
+            if leaves && matches!(self.stage, Stage::Reading) {
+                turn.effects.push(Effect::Cancel(self.ticket));
+                self.stage = Stage::Failed("it was left before both sides were read".to_owned());
+            }
             return Handled::No;
         };
         let frame = frame(turn.size, self.split);

@@ -173,6 +173,12 @@ impl History {
                 Err(why) => turn.say(Level::Warning, why),
             },
             Action::Rollback => return self.roll_back(turn),
+            Action::Mark => {
+                self.mark(turn);
+                self.select(at + 1);
+            }
+            Action::Unmark => self.marked.clear(),
+            Action::Back if !self.marked.is_empty() => self.marked.clear(),
             Action::MarkBad | Action::MarkGood => {
                 let verdict = match action {
                     Action::MarkBad => Verdict::Bad,
@@ -197,7 +203,7 @@ impl History {
     }
 
     /// Marks or unmarks what is selected; of three the two last count.
-    pub fn mark(&mut self, turn: &mut Turn<'_>) {
+    fn mark(&mut self, turn: &mut Turn<'_>) {
         let Some(number) = self.revision().map(|revision| revision.number) else {
             return turn.say(
                 Level::Warning,
@@ -212,11 +218,6 @@ impl History {
         if self.marked.len() > 2 {
             self.marked.remove(0);
         }
-    }
-
-    /// Unmarks everything; tells whether something was marked.
-    pub fn unmark(&mut self) -> bool {
-        !std::mem::take(&mut self.marked).is_empty()
     }
 
     fn release(&self) -> Option<String> {

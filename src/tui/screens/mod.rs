@@ -16,6 +16,7 @@ pub mod log;
 pub mod matrix;
 pub mod plan;
 pub mod revisions;
+pub mod since;
 pub mod tasks;
 #[cfg(test)]
 mod tests;
@@ -63,6 +64,8 @@ pub enum Screen {
     Component(Box<component::State>),
     /// The revisions of a pin.
     Revisions(Box<revisions::State>),
+    /// What changed around the start of an incident.
+    Since(Box<since::State>),
 }
 
 /// Whether a screen did something with what it was told.
@@ -92,6 +95,7 @@ impl Screen {
             Self::Diff(_) => "diff".to_owned(),
             Self::Component(state) => state.title(),
             Self::Revisions(state) => state.title(),
+            Self::Since(_) => "since".to_owned(),
         }
     }
 
@@ -106,6 +110,7 @@ impl Screen {
             Self::List(_)
             | Self::Component(_)
             | Self::Revisions(_)
+            | Self::Since(_)
             | Self::Collect(_)
             | Self::Audit(_)
             | Self::Entry(_)
@@ -222,6 +227,14 @@ impl Screen {
                 (Action::Command, "command"),
                 (Action::Help, "help"),
             ],
+            Self::Since(_) => &[
+                (Action::Open, "open"),
+                (Action::Diff, "diff"),
+                (Action::Rollback, "rollback"),
+                (Action::Hold, "hold"),
+                (Action::Back, "back"),
+                (Action::Help, "help"),
+            ],
             Self::Help(_) => &[(Action::Confirm, "run it"), (Action::Back, "back")],
         }
     }
@@ -236,6 +249,7 @@ impl Screen {
             Self::Audit(state) => state.totals(),
             Self::Tasks(_) => tasks::State::totals(&scene.model.tasks, scene.world),
             Self::Contexts(state) => state.totals(),
+            Self::Since(state) => state.totals(),
             Self::Help(state) => state.totals(),
             _ => Vec::new(),
         }
@@ -306,6 +320,7 @@ impl Screen {
             Self::Diff(state) => state.act(action, turn),
             Self::Component(state) => state.act(action, turn),
             Self::Revisions(state) => state.act(action, turn),
+            Self::Since(state) => state.act(action, turn),
         }
     }
 
@@ -342,6 +357,7 @@ impl Screen {
             Self::Diff(state) => state.answer(ticket, answer, turn),
             Self::Component(state) => state.answer(ticket, answer, turn),
             Self::Revisions(state) => state.answer(ticket, answer, turn),
+            Self::Since(state) => state.answer(ticket, answer, turn),
             _ => Some(answer),
         }
     }
@@ -392,6 +408,7 @@ impl Screen {
             Self::Diff(state) => state.subject(),
             Self::Component(state) => state.subject(world),
             Self::Revisions(state) => state.subject(),
+            Self::Since(state) => state.subject(),
         }
     }
 
@@ -412,6 +429,7 @@ impl Screen {
             Self::Diff(state) => state.view(sheet, scene),
             Self::Component(state) => state.view(sheet, scene),
             Self::Revisions(state) => state.view(sheet, scene),
+            Self::Since(state) => state.view(sheet, scene),
         }
     }
 }

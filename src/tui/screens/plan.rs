@@ -176,6 +176,8 @@ impl State {
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         let page = usize::from(turn.size.1 / 2).max(1);
         match action {
+            Action::Back | Action::Interrupt => return self.leave(turn),
+            _ if matches!(self.stage, Stage::Planning) => self.dropped += 1,
             Action::Up => self.scroll = self.scroll.saturating_sub(1),
             Action::Down => self.scroll += 1,
             Action::PageUp | Action::HalfPageUp => self.scroll = self.scroll.saturating_sub(page),
@@ -187,8 +189,6 @@ impl State {
                 turn.effects.push(Effect::Copy(line));
                 turn.say(Level::Info, "the command line is on the clipboard");
             }
-            Action::Back | Action::Interrupt => return self.leave(turn),
-            _ if matches!(self.stage, Stage::Planning) => self.dropped += 1,
             Action::Confirm | Action::Open => match &mut self.stage {
                 Stage::Asking(_, _, confirmation) => {
                     // The default is Cancel: only what was typed, or the button that was chosen, applies.

@@ -64,15 +64,6 @@ impl State {
     /// Does what a key means here.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         match action {
-            Action::Mark => {
-                self.history.mark(turn);
-                self.history.act(Action::Down, turn)
-            }
-            Action::Unmark => {
-                self.history.unmark();
-                Handled::Yes
-            }
-            Action::Back if self.history.unmark() => Handled::Yes,
             Action::Pane => {
                 self.closed = !self.closed;
                 Handled::Yes

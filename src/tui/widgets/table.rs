@@ -78,7 +78,7 @@ pub fn draw(sheet: &mut Sheet<'_>, columns: &[Column], lines: &[Line], window: W
         .map(|at| {
             let head = columns.get(at).map_or(0, |column| text::width(column.head));
             let cells = lines.iter().filter_map(|line| line.cells.get(at));
-            let widest = cells.map(|cell| width(cell)).max().unwrap_or_default();
+            let widest = cells.map(width).max().unwrap_or_default();
             u16::try_from(widest.max(head)).unwrap_or(u16::MAX)
         })
         .collect();

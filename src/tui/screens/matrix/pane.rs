@@ -6,6 +6,7 @@ use super::State;
 use crate::api::audit::{Action, AuditEntry};
 use crate::api::release::Verdict;
 use crate::engine::matrix::{self, Cell, Columns, Health};
+use crate::engine::past::{Change, Recorded};
 use crate::engine::world::{Key, Pin, World};
 use crate::text;
 use crate::tui::model::Ground;
@@ -26,16 +27,31 @@ pub fn view(state: &State, sheet: &mut Sheet<'_>, scene: &Scene<'_>, roster: &Ro
     let title = format!("{} in {environment}", component.name);
     sheet.rule(0, &title, Role::Title);
     let width = usize::from(sheet.width().saturating_sub(4));
-    let mut row = 1;
+    if let Some(travel) = &state.travel {
+        let then = travel.past.then(scene.world, roster.columns(), travel.at);
+        let ran = then.cell(component, state.column);
+        let moved = travel.past.moved(component, environment, travel.at);
+        let changed = travel.past.at(travel.at);
+        let said = past(ran, moved, changed, &scene.model.ground, sheet.now);
+        put(sheet, width, said);
+        return;
+    }
     let pin = scene.world.pin_of(component, environment);
     let cause = pin.and_then(|pin| state.causes.get(&(pin.uid.clone(), pin.generation)));
     let cause = cause.and_then(Option::as_deref).map(Cause::of);
     let place = (roster.columns(), state.column);
-    for (sentence, role) in sentences(sheet, scene, place, component, cause.as_ref()) {
-        for line in wrap(&sentence, width) {
-            sheet.line(row).skip(3).put(&line, role);
-            row += 1;
-        }
+    let said = sentences(sheet, scene, place, component, cause.as_ref());
+    put(sheet, width, said);
+}
+
+/// Draws sentences below the title.
+fn put(sheet: &mut Sheet<'_>, width: usize, said: Vec<(String, Role)>) {
+    let lines = said.iter().flat_map(|(sentence, role)| {
+        let lines = wrap(sentence, width).into_iter();
+        lines.map(move |line| (line, *role))
+    });
+    for (row, (line, role)) in (1..).zip(lines) {
+        sheet.line(row).skip(3).put(&line, role);
     }
 }
 
@@ -239,4 +255,41 @@ fn made_of(cell: &Cell<'_>, world: &World, component: &Key, pin: &Pin) -> String
         parts.push("no hold".to_owned());
     }
     parts.join("   ")
+}
+
+/// Says what was, as far as it is on record, and what changed at the very moment.
+fn past(
+    ran: Recorded<'_>,
+    moved: Option<&Change>,
+    changed: &[Change],
+    ground: &Ground,
+    now: Timestamp,
+) -> Vec<(String, Role)> {
+    let what = match ran {
+        Recorded::NotYet => "The record begins later: nothing is known of this moment.".to_owned(),
+        Recorded::Nothing => "Nothing was deployed there.".to_owned(),
+        Recorded::Ran(cell) => {
+            let by = moved.map(|change| {
+                let did = change.action.map_or("changed", done);
+                let actor = change.actor.as_deref().unwrap_or("somebody");
+                let why = change.reason.as_deref().map(|why| format!(": \"{why}\""));
+                let when = ground.clock(change.at, now);
+                format!(", {did} by {actor} at {when}{}", why.unwrap_or_default())
+            });
+            format!("{} ran there{}.", cell.label, by.unwrap_or_default())
+        }
+    };
+    let mut said = vec![(what, Role::Text)];
+    said.extend(changed.iter().map(|change| {
+        let did = change.action.map_or("changed", done);
+        let actor = change.actor.as_deref().unwrap_or("somebody");
+        let environment = change.environment.as_deref().unwrap_or("all environments");
+        let to = change.to.as_deref().unwrap_or("nothing");
+        let words = format!(
+            "At this moment {} in {environment} was {did} by {actor}: {to}.",
+            change.component.name
+        );
+        (words, Role::AsOf)
+    }));
+    said
 }
