@@ -434,7 +434,7 @@ fn help_lists_the_keys_narrows_and_runs() {
         .keys("?")
         .keys("\":theme\"")
         .keys("enter")
-        .shows(":theme ");
+        .shows(":theme");
     // Of a list, the keys of lists.
     still()
         .keys("g r ?")

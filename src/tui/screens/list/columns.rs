@@ -17,14 +17,14 @@ use crate::tui::theme::Role;
 use crate::tui::widgets::table::{Cell, Column, cell};
 
 const RELEASES: &[Column] = &[
-    Column::new("COMPONENT", 9, 90),
+    Column::new("COMPONENT", 12, 90),
     Column::new("VERSION", 7, 100),
     Column::new("MADE", 4, 60).right(),
     Column::new("SIZE", 6, 50).right(),
-    Column::new("RUNS IN", 10, 80),
+    Column::new("RUNS IN", 20, 80),
     Column::new("BEHIND", 6, 40),
-    Column::new("MARK", 3, 70),
-    Column::new("IMAGES", 16, 30),
+    Column::new("MARK", 12, 70),
+    Column::new("IMAGES", 22, 30),
 ];
 const RELEASES_OTHER: &[Column] = &[
     Column::new("RELEASE", 12, 100),
@@ -35,15 +35,15 @@ const RELEASES_OTHER: &[Column] = &[
     Column::new("LABELS", 16, 40),
 ];
 const PINS: &[Column] = &[
-    Column::new("COMPONENT", 9, 90),
-    Column::new("ENVIRONMENT", 8, 85),
+    Column::new("COMPONENT", 10, 90),
+    Column::new("ENVIRONMENT", 10, 85),
     Column::new("RELEASE", 7, 100),
-    Column::new("HEALTH", 8, 95),
-    Column::new("SINCE", 4, 70).right(),
-    Column::new("BEHIND", 6, 50),
-    Column::new("HOLDS", 3, 80),
-    Column::new("OWNER", 5, 40),
-    Column::new("CHANGED BY", 6, 60),
+    Column::new("HEALTH", 10, 95),
+    Column::new("SINCE", 5, 70).right(),
+    Column::new("BEHIND", 6, 60),
+    Column::new("HOLDS", 8, 80),
+    Column::new("OWNER", 7, 40),
+    Column::new("CHANGED BY", 10, 45),
 ];
 const PINS_OTHER: &[Column] = &[
     Column::new("PIN", 12, 100),
