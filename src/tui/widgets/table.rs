@@ -229,9 +229,9 @@ mod tests {
     #[test]
     fn columns_shrink_to_their_least_and_then_go_by_how_long_they_stay() {
         let columns = [
-            Column::new("A", 4, 9),
-            Column::new("B", 3, 1),
-            Column::new("C", 5, 5),
+            Column::new("A", 4, 90),
+            Column::new("B", 3, 10),
+            Column::new("C", 5, 60),
         ];
         for (room, expected) in [
             (100, [10, 10, 10]),

@@ -35,10 +35,11 @@ const RELEASES_OTHER: &[Column] = &[
     Column::new("LABELS", 16, 40),
 ];
 const PINS: &[Column] = &[
-    Column::new("COMPONENT", 10, 90),
-    Column::new("ENVIRONMENT", 10, 85),
+    Column::new("COMPONENT", 10, 97),
+    Column::new("ENVIRONMENT", 10, 98),
     Column::new("RELEASE", 7, 100),
-    Column::new("HEALTH", 10, 95),
+    // Where there is no room for the word, the glyph is left.
+    Column::new("HEALTH", 1, 95),
     Column::new("SINCE", 5, 70).right(),
     Column::new("BEHIND", 6, 60),
     Column::new("HOLDS", 8, 80),
@@ -252,7 +253,8 @@ fn pin(sheet: &Sheet<'_>, scene: &Scene<'_>, columns: &Columns, pin: &Pin) -> Ve
     let column = columns.position(&pin.environment).unwrap_or(usize::MAX);
     let glance = matrix::glance(world, columns, &key, column, pin, sheet.now);
     let (glyph, role) = health(glance.health(), sheet.glyphs);
-    let mut how: Cell = vec![(format!("{glyph} {}", glance.health().word()), role)];
+    let word = format!(" {}", glance.health().word());
+    let mut how: Cell = vec![(glyph.to_owned(), role), (word, role)];
     if let Some(progress) = glance.progress {
         how.push((format!(" {progress}"), role));
     }
