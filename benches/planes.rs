@@ -176,7 +176,7 @@ impl Bench {
             self.client.clone(),
             Some(NAMESPACE.to_owned()),
             Arc::new(Timestamp::now),
-            Git::new(git::Settings::new(&std::env::temp_dir())),
+            Git::new(git::Settings::new(std::env::temp_dir())),
             Arc::default(),
         ));
         let (told, stopped) = tokio::sync::oneshot::channel::<()>();

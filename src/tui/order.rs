@@ -167,6 +167,15 @@ impl Prepared {
         }
     }
 
+    /// Says why it is done.
+    pub fn because(&mut self, reason: Option<String>) {
+        match self {
+            Self::Moves(draft) => draft.plan.because(reason),
+            Self::Mark(marking) => marking.reason = reason,
+            Self::Collection(collection) => collection.reason = reason,
+        }
+    }
+
     /// Returns the kubectl commands that come closest, for the command log.
     pub fn kubectl(&self) -> Vec<String> {
         match self {

@@ -168,7 +168,11 @@ impl<'a> Sheet<'a> {
         Pen {
             x: self.area.x,
             start: self.area.x,
-            end: if inside { self.area.right() } else { self.area.x },
+            end: if inside {
+                self.area.right()
+            } else {
+                self.area.x
+            },
             y: self.area.y.saturating_add(row),
             base: Style::new(),
             theme: self.theme,
@@ -263,6 +267,12 @@ impl Pen<'_> {
         self
     }
 
+    /// Puts nothing under what follows.
+    pub fn plain(&mut self) -> &mut Self {
+        self.base = Style::new();
+        self
+    }
+
     /// Writes a text, cleaned, as far as there is room.
     pub fn put(&mut self, text: &str, role: Role) -> &mut Self {
         self.styled(text, self.theme.style(role))
@@ -277,16 +287,15 @@ impl Pen<'_> {
         // What lies under it decides where both say something: a selection is seen whatever it covers.
         let style = style.patch(self.base);
         let fitted;
-        let text = match text.len() <= room && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        let text = match text.len() <= room && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+        {
             true => text,
             false => {
                 fitted = text::fit(text, room);
                 fitted.as_str()
             }
         };
-        let (x, _) = self
-            .buffer
-            .set_stringn(self.x, self.y, text, room, style);
+        let (x, _) = self.buffer.set_stringn(self.x, self.y, text, room, style);
         self.x = x;
         self
     }

@@ -190,6 +190,28 @@ impl Cluster {
         self.servers.push(server);
     }
 
+    /// Kills the API server; etcd keeps what it stored.
+    pub fn kill_apiserver(&mut self) {
+        self.servers
+            .retain(|server| server.name() != "kube-apiserver");
+    }
+
+    /// Starts the API server again where it was, and waits until it is ready.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub async fn restart_apiserver(&mut self) {
+        let port = self
+            .url
+            .rsplit(':')
+            .next()
+            .and_then(|port| port.parse().ok());
+        self.start_apiserver(self.etcd_port, port.expect("a port in the address"));
+        if let Err(why) = self.wait_until_ready().await {
+            panic!("the API server did not come back: {why}");
+        }
+    }
+
     /// Starts the garbage collector and the namespace controller.
     ///
     /// The garbage collector looks for new kinds every half minute only, so kinds whose
