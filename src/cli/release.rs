@@ -8,7 +8,8 @@ use kube::api::{Api, ListParams, PartialObjectMeta, PostParams};
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
-use super::connect::{self, Connection, Environment, Options};
+use super::commits::Commits;
+use super::connect::{self, Connection, Environment, Options, Repository};
 use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
 use super::output::{self, Format};
@@ -18,6 +19,7 @@ use crate::api::release::{GitRef, Release};
 use crate::api::{Definitions, labels};
 use crate::engine::actions::release::{self as action, GitSources, Source};
 use crate::engine::catalog::Catalog;
+use crate::engine::repository;
 use crate::resolve::{self, content, git};
 use crate::text;
 
@@ -45,13 +47,16 @@ pub struct Create {
     /// Refer to the definitions by the commit of a clean work tree
     #[arg(long, conflicts_with = "embed")]
     git: bool,
-    /// Embed the definitions, which is the default
+    /// Embed the definitions, which is the default except on a repository
     #[arg(long)]
     embed: bool,
     /// Read the definitions from the files of a directory instead of the target; with --git the
     /// current directory where it is left out
     #[arg(short, long, value_name = "DIR")]
     file: Option<PathBuf>,
+    /// Why it is made; on a repository, what the commit says
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
     /// Make nothing; exit with 3 if the release would be made
     #[arg(long)]
     dry_run: bool,
@@ -123,6 +128,10 @@ async fn create(
         return Err(Error::new(Exit::Usage, message));
     }
     let connection = connect::connect(options, environment).await?;
+    let commits = Commits::of(&connection, options)?;
+    if let Some(commits) = &commits {
+        commits.fetch().await?;
+    }
     let (definitions, source) = definitions(arguments, &connection, options, say).await?;
     let made = action::release(&definitions, arguments.version.as_deref(), &source);
     let name = made.name_any();
@@ -134,6 +143,15 @@ async fn create(
     if arguments.dry_run {
         say(format!("release {name} would be made"));
         return Ok(Outcome::changes(print(arguments.output, &made)));
+    }
+    if let Some(commits) = commits {
+        let operation = uuid::Uuid::new_v4().to_string();
+        let tree = &commits.repository.tree;
+        let reason = arguments.reason.as_deref();
+        let proposal = repository::release(tree, &made, &operation, reason)?;
+        proposal.warnings.iter().cloned().for_each(&mut *say);
+        let (_, exit) = commits.commit(&proposal, say).await?;
+        return Ok(Outcome::ending(print(arguments.output, &made), exit));
     }
     match api.create(&PostParams::default(), &made).await {
         Ok(created) => {
@@ -158,7 +176,11 @@ pub(super) async fn of_current(
     let catalog = Catalog::fetch(&connection.client, &connection.namespace, component).await?;
     let definitions = catalog.definitions(component)?;
     catalog.warnings().for_each(&mut *say);
-    let made = action::release(&definitions, None, &Source::Embedded);
+    let source = match &connection.repository {
+        None => Source::Embedded,
+        Some(repository) => in_tree(repository, &connection.namespace, &definitions)?,
+    };
+    let made = action::release(&definitions, None, &source);
     let api: Api<Release> = Api::namespaced(connection.client.clone(), &connection.namespace);
     let found = api.get_metadata_opt(&made.name_any()).await?;
     Ok((made, found.is_some()))
@@ -223,28 +245,61 @@ async fn definitions(
         (None, true) => Some(Path::new(".")),
         (None, false) => None,
     };
+    let own = connection
+        .repository
+        .as_ref()
+        .filter(|_| arguments.file.is_none());
+    let files = files.filter(|_| own.is_none());
     let Some(path) = files else {
         let catalog = Catalog::fetch(&connection.client, &connection.namespace, component).await?;
         let definitions = catalog.definitions(component)?;
         catalog.warnings().for_each(say);
-        return Ok((definitions, Source::Embedded));
+        let source = match own.filter(|_| !arguments.embed) {
+            Some(repository) => in_tree(repository, &connection.namespace, &definitions)?,
+            None => Source::Embedded,
+        };
+        return Ok((definitions, source));
     };
     let catalog = Catalog::read(path, options.namespace.as_deref())?;
     let definitions = catalog.definitions(component)?;
     catalog.warnings().for_each(say);
     let source = match arguments.git {
-        true => Source::Git(Box::new(references(&catalog, &definitions)?)),
+        true => {
+            let file = |kind: &str, name: &str| catalog.file(kind, name).map(str::to_owned);
+            Source::Git(Box::new(references(&file, &definitions)?))
+        }
         false => Source::Embedded,
     };
     Ok((definitions, source))
 }
 
+/// Refers to definitions by where they lie in a repository.
+fn in_tree(
+    repository: &Repository,
+    namespace: &str,
+    definitions: &Definitions,
+) -> Result<Source, Error> {
+    let tree = &repository.tree;
+    let file = |kind: &str, name: &str| {
+        let resource = format!("{}/{}s", labels::OPENCHOREO_GROUP, kind.to_lowercase());
+        let place = tree.place(&resource, namespace, name)?;
+        let file = tree.work().root().join(place.path);
+        Some(file.to_string_lossy().into_owned())
+    };
+    let found = references(&file, definitions);
+    let found = found.map_err(|error| error.with_hint("or embed the definitions: --embed"))?;
+    Ok(Source::Git(Box::new(found)))
+}
+
 /// Finds where in git the files of definitions are.
-fn references(catalog: &Catalog, definitions: &Definitions) -> Result<GitSources, Error> {
+fn references(
+    file: &dyn Fn(&str, &str) -> Option<String>,
+    definitions: &Definitions,
+) -> Result<GitSources, Error> {
     let reference = |kind: &str, name: &str| -> Result<GitRef, Error> {
         let refused =
             |why: String| Error::new(Exit::Refused, format!("{kind} {name} by reference: {why}"));
-        let file = catalog.file(kind, name).unwrap_or_default();
+        let file = &file(kind, name).unwrap_or_default();
         let reference =
             git::work_tree(Path::new(file)).map_err(|error| refused(error.to_string()))?;
         // What the reference will be read as has to be what was read here.

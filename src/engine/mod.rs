@@ -20,6 +20,7 @@ pub mod presence;
 pub mod preview;
 pub mod recording;
 mod repeat;
+pub mod repository;
 pub mod revisions;
 pub mod rules;
 pub mod whoami;

@@ -2,6 +2,7 @@
 
 mod applied;
 mod arguments;
+mod committed;
 mod shown;
 mod waiting;
 
@@ -10,6 +11,7 @@ use kube::ResourceExt;
 use kube::api::{Api, ListParams, PartialObjectMeta};
 
 use super::beside::Beside;
+use super::commits::Commits;
 use super::connect::{self, Connection, Environment, Options};
 use super::error::{Error, Exit};
 use super::output::Format;
@@ -58,6 +60,19 @@ impl<'a> Session<'a> {
         say: &mut dyn FnMut(String),
     ) -> Result<Session<'a>, Error> {
         let connection = connect::connect(options, environment).await?;
+        let git = changes.git.git(environment)?;
+        let git = match Commits::of(&connection, options)? {
+            None => git,
+            Some(commits) => {
+                commits.fetch().await?;
+                if changes.wait && commits.repository.beside.is_none() {
+                    let message = "--wait needs a cluster: a repository knows nothing of what runs";
+                    return Err(Error::new(Exit::Usage, message)
+                        .with_hint("--context names one beside the repository"));
+                }
+                git.beside(commits.repository.tree.work().clone())
+            }
+        };
         let server = Server::ask(&connection, say).await?;
         let feed = live(&connection, options, &Source::OF_MOVES).await?;
         let asked = server.asked(&connection, changes.reason.clone());
@@ -69,7 +84,7 @@ impl<'a> Session<'a> {
             server,
             asked,
             changes,
-            git: changes.git.git(environment)?,
+            git,
             unmade: None,
         })
     }
@@ -190,6 +205,12 @@ impl<'a> Session<'a> {
         })
     }
 
+    /// Tells whether nobody can say what is ready.
+    fn knows_no_readiness(&self) -> bool {
+        let repository = self.connection.repository.as_ref();
+        repository.is_some_and(|repository| repository.beside.is_none())
+    }
+
     /// Returns the component that is meant.
     fn component(&self, named: &Option<String>) -> Result<String, Error> {
         session::component(&self.connection, named.as_deref())
@@ -211,6 +232,9 @@ impl<'a> Session<'a> {
                 false => return Err(refused(vec![lacks])),
             }
         }
+        if self.connection.repository.is_some() {
+            return self.commit(plan, say).await;
+        }
         let shown = self.show(&mut plan, say).await?;
         let changing = plan.items.iter().filter(|item| !item.unchanged).count();
         let format = self.changes.output;
@@ -222,7 +246,7 @@ impl<'a> Session<'a> {
             });
         }
         if changing > 0 {
-            self.confirm(&plan, &shown)?;
+            self.confirm(&plan, &shown, "")?;
         }
         self.make(&mut plan, say).await?;
         let clock = self.server.clock();
@@ -306,7 +330,7 @@ impl<'a> Session<'a> {
     }
 
     /// Asks on a terminal; without one, only what goes to production needs `--yes`.
-    fn confirm(&self, plan: &Plan, shown: &[Shown]) -> Result<(), Error> {
+    fn confirm(&self, plan: &Plan, shown: &[Shown], files: &str) -> Result<(), Error> {
         if self.changes.yes {
             return Ok(());
         }
@@ -332,7 +356,7 @@ impl<'a> Session<'a> {
             (Some(item), ..=1) => item.environment.clone(),
             (Some(item), _) => format!("{} {count}", item.environment),
         };
-        let mut question = shown::planned(plan, shown, Format::Table);
+        let mut question = shown::planned(plan, shown, Format::Table) + files;
         // What it comes down to has scrolled away by now.
         for item in plan.items.iter().filter(|item| !item.unchanged) {
             question += &format!("{:?} {}\n", plan.action, shown::line(item));
@@ -378,7 +402,14 @@ pub async fn run(
             session.plan(|world, asked| deploy::plan(world, &command, asked))
         }
         Verb::Promote(arguments) => {
-            let command = session.promotion(arguments)?;
+            let mut command = session.promotion(arguments)?;
+            if session.knows_no_readiness() && !command.unready {
+                command.unready = true;
+                say(format!(
+                    "whether it is ready in {} is not known: no cluster was named beside the repository (--context)",
+                    command.from
+                ));
+            }
             promote::plan(&session.feed.world(), &command, &session.asked)
         }
         Verb::Rollback(arguments) => {

@@ -57,6 +57,7 @@ pub(super) fn done(plan: &Plan, shown: &[Shown], became: &Became, format: Format
         Format::Table | Format::Wide => was_done()
             .map(|((item, _), result)| match result {
                 Result::Done(revision) => format!("{} (revision {revision})\n", line(item)),
+                Result::Committed => format!("{}\n", line(item)),
                 _ => format!("{} is there already\n", line(item)),
             })
             .collect(),
