@@ -75,6 +75,8 @@ struct Cell {
     held: bool,
     /// Whether a hold is there that has ended.
     expired: bool,
+    /// What runs there instead of what is wanted, where that is known.
+    runs: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -178,6 +180,7 @@ impl Matrix {
                 Some(json!({
                     "environment": environment, "release": cell.release, "version": cell.version,
                     "health": cell.health.word(), "behind": cell.behind, "held": cell.held, "holdExpired": cell.expired,
+                    "runs": cell.runs,
                 }))
             });
             json!({"component": row.component, "environments": cells.collect::<Vec<_>>()})
@@ -211,6 +214,11 @@ fn cells(
             behind: ahead.and_then(|ahead| world.behind(pin, ahead, now)),
             held: pin.active_holds(now).next().is_some(),
             expired: pin.active_holds(now).count() < pin.holds.len(),
+            runs: pin
+                .applied
+                .as_deref()
+                .filter(|applied| *applied != release)
+                .map(str::to_owned),
         })
     };
     environments.iter().map(cell).collect()
@@ -227,6 +235,9 @@ impl Cell {
         }
         if self.expired {
             text += " (hold expired)";
+        }
+        if let Some(runs) = &self.runs {
+            text += &format!(" (runs {runs})");
         }
         text
     }

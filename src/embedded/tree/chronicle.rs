@@ -221,6 +221,11 @@ fn branch(commits: Vec<Commit>, head: Option<&str>) -> Vec<Told> {
 }
 
 impl News {
+    /// Tells whether there is none.
+    pub(super) fn is_nothing(&self, index: &Index) -> bool {
+        self.head == index.head && !self.anew
+    }
+
     /// Returns the files of which the log says something new.
     pub(super) fn touched(&self, index: &Index) -> BTreeSet<String> {
         let files = self.commits.iter().flat_map(|told| &told.commit.files);

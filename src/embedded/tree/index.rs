@@ -51,6 +51,8 @@ pub(super) struct Known {
     pub(super) stat: Stat,
     /// The SHA-256 of what it said.
     pub(super) hash: String,
+    /// How many documents it has, ours and others; 0 where it was not looked into.
+    pub(super) documents: usize,
     /// The objects that it holds.
     pub(super) objects: Vec<Held>,
     /// The files that it names as patches, where it is a kustomization.

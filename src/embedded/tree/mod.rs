@@ -106,8 +106,8 @@ pub struct Place {
 pub struct Tree {
     work: WorkTree,
     layout: Layout,
-    kept: Option<PathBuf>,
-    index: Mutex<Index>,
+    kept: PathBuf,
+    index: Mutex<Arc<Index>>,
     /// What a cluster says of pins, by namespace and name.
     statuses: Mutex<BTreeMap<(String, String), Value>>,
     /// One at a time looks at the files.
@@ -195,11 +195,11 @@ impl Tree {
         found.filter(|_| !known).map(|(file, _)| file.clone())
     }
 
-    /// Tells whether a kustomization names a file: without it, it could not be built.
-    pub fn is_named_by_kustomization(&self, path: &str) -> bool {
+    /// Lists the files that kustomizations name: without them they could not be built.
+    pub fn named_by_kustomizations(&self) -> BTreeSet<String> {
         let index = self.index();
         let (_, resources) = read::named(&index.files);
-        resources.contains(path)
+        resources.into_iter().map(str::to_owned).collect()
     }
 
     /// Lists what in the files cannot be served.
@@ -236,7 +236,11 @@ impl Tree {
         found
     }
 
-    fn index(&self) -> MutexGuard<'_, Index> {
+    fn index(&self) -> Arc<Index> {
+        self.locked().clone()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Arc<Index>> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -296,8 +300,8 @@ fn prepare(options: TreeOptions) -> Result<(String, PathBuf, Tree), TreeError> {
     let tree = Tree {
         work,
         layout,
-        kept: Some(kept),
-        index: Mutex::new(index),
+        kept,
+        index: Mutex::new(Arc::new(index)),
         statuses: Mutex::default(),
         syncing: tokio::sync::Mutex::new(()),
         _own: own,

@@ -89,6 +89,7 @@ impl Reader<'_> {
                 return;
             }
         };
+        read.known.documents = documents.len();
         if kustomization {
             for document in &documents {
                 name_files(&read.path, &document.value, &mut read.known);
@@ -127,7 +128,8 @@ impl Reader<'_> {
         let writer = Writer {
             user: String::new(),
             manager: String::new(),
-            now: String::new(),
+            // When it was made is what git says.
+            now: "1970-01-01T00:00:00Z".to_owned(),
             field_validation: FieldValidation::Ignore,
         };
         let mut draft = object::create(resource, value, &writer, "", true)

@@ -92,7 +92,7 @@ impl Embedded {
             return Ok(());
         }
         let _turn = tree.syncing.lock().await;
-        tree.index().forget(&paths);
+        Arc::make_mut(&mut tree.locked()).forget(&paths);
         self.shared.sync_now(tree).await.map(drop)
     }
 }
@@ -134,17 +134,11 @@ impl Shared {
                 filled.map_err(|error| TreeError::Store(error.to_string()))?
             }
         };
-        if look.changed {
-            let kept = tree.clone();
-            let index = look.index.clone();
-            *tree.index() = look.index;
-            let keeping = tokio::task::spawn_blocking(move || {
-                if let Some(file) = &kept.kept {
-                    index.write(file);
-                }
-            });
-            let _ = keeping.await;
-        }
+        let index = Arc::new(look.index);
+        *tree.locked() = index.clone();
+        let kept = tree.clone();
+        let keeping = tokio::task::spawn_blocking(move || index.write(&kept.kept));
+        let _ = keeping.await;
         Ok(Synced {
             stored,
             ..look.synced
@@ -190,15 +184,13 @@ struct Look {
     index: Index,
     fills: Vec<Fill>,
     namespaces: BTreeSet<String>,
-    changed: bool,
     synced: Synced,
 }
 
 impl Tree {
     /// Looks at the files; None where nothing changed.
     fn look(&self, catalog: &Catalog, now: Timestamp) -> Result<Option<Look>, TreeError> {
-        let before = self.index().clone();
-        let mut index = before.clone();
+        let before = self.index();
         let root = self.work.root();
         let reader = Reader { root, catalog, now };
         // The log is read while the files are.
@@ -209,10 +201,15 @@ impl Tree {
             (files, news)
         });
         let (paths, mut read) = files?;
+        let news = news?;
+        let known = paths.iter().filter(|path| before.files.contains_key(*path)).count();
+        if read.is_empty() && known == before.files.len() && news.is_nothing(&before) {
+            return Ok(None);
+        }
+        let mut index = (*before).clone();
         for read in &read {
             index.files.insert(read.path.clone(), read.known.clone());
         }
-        let news = news?;
         let again = news.touched(&before);
         let mut entries = Vec::new();
         chronicle::take(&self.work, &mut index, news, &mut entries)?;
@@ -222,7 +219,7 @@ impl Tree {
             .filter(|path| !known.contains(path.as_str()))
             .collect();
         if !again.is_empty() {
-            let mut once_more = before.clone();
+            let mut once_more = (*before).clone();
             once_more.forget(&again);
             read.extend(self.read_files(&reader, &once_more, &again)?.1);
         }
@@ -234,9 +231,6 @@ impl Tree {
                 .cloned()
                 .collect()
         };
-        if read.is_empty() && gone.is_empty() && entries.is_empty() && index.head == before.head {
-            return Ok(None);
-        }
         for path in &gone {
             index.files.remove(path);
         }
@@ -257,7 +251,6 @@ impl Tree {
         let mut namespaces: BTreeSet<String> = namespaces.filter(|name| !name.is_empty()).collect();
         namespaces.insert(index.namespace.clone());
         Ok(Some(Look {
-            changed: true,
             fills,
             namespaces,
             index,

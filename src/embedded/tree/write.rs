@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{Place, Tree, TreeError, place};
+use super::{Place, Tree, TreeError, place, read};
 use crate::api::labels;
 use crate::embedded::Shared;
 use crate::embedded::catalog::Resource;
@@ -101,6 +101,7 @@ impl Tree {
     pub fn edits(&self, wishes: &[Wish]) -> Result<Vec<FileEdit>, EditsError> {
         let mut files: BTreeMap<String, Editing> = BTreeMap::new();
         let mut removed: Vec<&Place> = Vec::new();
+        let index = self.index();
         for wish in wishes {
             match wish {
                 Wish::Set { place, document } => {
@@ -129,7 +130,13 @@ impl Tree {
         for place in removed {
             let file = self.editing(&mut files, &place.path)?;
             if let Some(text) = file.now.take() {
-                file.now = yaml::edit::remove(&place.path, &text, place.document)?;
+                let alone = index.files.get(&place.path).is_some_and(|known| {
+                    known.documents == 1 && known.hash == read::hash(text.as_bytes())
+                });
+                file.now = match alone {
+                    true => None,
+                    false => yaml::edit::remove(&place.path, &text, place.document)?,
+                };
             }
         }
         let edits = files.into_iter().map(|(path, file)| FileEdit {

@@ -219,11 +219,12 @@ pub fn collection<'c>(tree: &Tree, plan: &'c Collection) -> Result<Collected<'c>
     let mut wishes = Vec::new();
     let (mut going, mut staying) = (Vec::new(), Vec::new());
     let places = tree.places(RELEASES);
+    let named = tree.named_by_kustomizations();
     for candidate in plan.releases.iter().filter(|candidate| candidate.goes()) {
         let key = (&*candidate.key.namespace, &*candidate.key.name);
         match places.get(&(key.0.to_owned(), key.1.to_owned())) {
             None => staying.push((candidate, "it lies in no file".to_owned())),
-            Some(place) if tree.is_named_by_kustomization(&place.path) => {
+            Some(place) if named.contains(&place.path) => {
                 let why = format!(
                     "a kustomization names {}: take it out there first",
                     place.path
