@@ -6,6 +6,7 @@
 //! | module       | what it is for |
 //! |--------------|----------------|
 //! | [`cli`]      | the verbs: everything that reads arguments or prints |
+//! | [`tui`]      | the terminal UI |
 //! | [`controllers`] | reconcile loops: from a pin to running resources |
 //! | [`engine`]   | actions on releases, and what they read |
 //! | [`render`]   | definitions and settings to manifests; pure |
@@ -28,4 +29,5 @@ pub mod git;
 pub mod render;
 pub mod resolve;
 pub mod text;
+pub mod tui;
 pub mod yaml;

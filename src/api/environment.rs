@@ -276,6 +276,18 @@ impl DeploymentPipelineSpec {
             .any(|(source, target)| source == from && target == to)
     }
 
+    /// Returns the environments that one promotes to.
+    pub fn targets_of(&self, from: &str) -> Vec<&str> {
+        let edges = self.edges().filter(|(source, _)| *source == from);
+        edges.map(|(_, target)| target).collect()
+    }
+
+    /// Returns the environments that promote to one.
+    pub fn sources_of(&self, to: &str) -> Vec<&str> {
+        let edges = self.edges().filter(|(_, target)| *target == to);
+        edges.map(|(source, _)| source).collect()
+    }
+
     /// Returns the environments that nothing promotes to, in the order in which they are written.
     pub fn first_environments(&self) -> Vec<&str> {
         let targets: BTreeSet<&str> = self.edges().map(|(_, target)| target).collect();

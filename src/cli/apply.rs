@@ -13,13 +13,13 @@ use kube::runtime::wait::{await_condition, conditions};
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 
-use super::beside::Beside;
 use super::connect::{self, Connection, Environment, Options};
 use super::error::{Error, Exit, Failures};
 use super::gitflags::GitFlags;
 use super::kinds::{self, Kind, Kinds};
 use super::manifests::{self, Manifest};
 use crate::api::ReleasePin;
+use crate::controllers::beside::Beside;
 use crate::engine::world::Key;
 use crate::text;
 

@@ -49,8 +49,7 @@ pub async fn run(
     }
     let mut checked =
         repository::check(&repository, &feed.world(), arguments.base.as_deref(), now)?;
-    let git = arguments.git.git(environment)?;
-    let git = git.beside(repository.tree.work().clone());
+    let git = arguments.git.on(&connection, environment)?;
     let stage = Stage::new(&connection.client, &connection.namespace, &git);
     let mut out = String::new();
     let promotions = std::mem::take(&mut checked.promotions);

@@ -2,7 +2,7 @@
 
 use super::connect::{Connection, Options, Repository};
 use super::error::{Error, Exit};
-use crate::engine::repository::{self, Proposal, ProposeError, PublishError};
+use crate::engine::repository::{self, NoReference, Proposal, ProposeError, PublishError};
 use crate::git::GitError;
 use crate::git::commit::{CommitError, Made};
 use crate::git::push::PushError;
@@ -200,6 +200,13 @@ fn not_published(error: PublishError) -> Error {
 impl From<ProposeError> for Error {
     fn from(error: ProposeError) -> Error {
         Error::new(Exit::Refused, error.to_string())
+    }
+}
+
+impl From<NoReference> for Error {
+    fn from(error: NoReference) -> Error {
+        Error::new(Exit::Refused, error.to_string())
+            .with_hint("or embed the definitions: bowline release create --embed")
     }
 }
 

@@ -123,7 +123,7 @@ pub async fn run(
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
     let connection = connect::connect(options, environment).await?;
-    let git = arguments.git.git(environment)?;
+    let git = arguments.git.on(&connection, environment)?;
     let target = Target::new(&connection, &git, clock);
     let component = || session::component(&connection, arguments.component.as_deref());
     let sides = match arguments {

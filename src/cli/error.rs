@@ -4,6 +4,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use crate::connect::{self, Failure};
+use crate::controllers::beside::BesideError;
 use crate::text;
 
 /// What the exit code of the program says.
@@ -119,6 +120,18 @@ impl From<&kube::Error> for Error {
         Error {
             hint,
             ..Error::new(exit, connect::explain(error))
+        }
+    }
+}
+
+impl From<BesideError> for Error {
+    fn from(error: BesideError) -> Error {
+        match error {
+            BesideError::Connect(error) => error.into(),
+            BesideError::Lock(error) => error.into(),
+            error @ BesideError::Watch(_) => Error::new(Exit::Failed, error.to_string()),
+            error @ BesideError::NotObserved => Error::new(Exit::Failed, error.to_string())
+                .with_hint("it was done; BOWLINE_LOG=info shows what the controllers do"),
         }
     }
 }

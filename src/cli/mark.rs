@@ -63,7 +63,9 @@ pub async fn run(
             verdict,
         };
         let asked = server.asked(&connection, arguments.reason.clone());
-        mark::plan(&feed.world(), &command, &asked).map_err(|refusal| refused(vec![refusal]))?
+        let planned = mark::plan(&feed.world(), &command, &asked);
+        let planned = planned.and_then(|plan| plan.noted().map(|()| plan));
+        planned.map_err(|refusal| refused(vec![refusal]))?
     };
     plan.warnings.iter().cloned().for_each(&mut *say);
     let (release, word) = (&arguments.release, marking::word(verdict));

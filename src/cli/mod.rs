@@ -7,7 +7,6 @@
 mod actions;
 mod apply;
 mod audit;
-mod beside;
 pub mod bundle;
 mod check;
 mod commits;
@@ -44,9 +43,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use futures::future::BoxFuture;
 use tracing_subscriber::EnvFilter;
 
 use crate::connect::{self, Environment, Options, StoreFile, plugin};
+use crate::resolve::git::Git;
 use controller::LogFormat;
 use error::{Error, Exit};
 
@@ -56,6 +57,8 @@ use error::{Error, Exit};
 struct Cli {
     #[command(flatten)]
     global: Global,
+    #[command(flatten)]
+    interactive: Interactive,
     #[command(subcommand)]
     verb: Option<Verb>,
 }
@@ -186,9 +189,50 @@ enum Verb {
     },
 }
 
+/// What opens screens. The program gives it, for the two front ends do not know each other.
+pub struct Screens {
+    /// Opens the terminal UI on a target, until the person leaves it.
+    pub open: fn(Options, Environment, Git, Interactive) -> Opened,
+}
+
+/// The terminal UI while it is open, and why it ended where it failed.
+pub type Opened = BoxFuture<'static, Result<(), ScreenError>>;
+
+/// Why there are no screens.
+pub enum ScreenError {
+    /// The target cannot be had.
+    Connect(connect::Error),
+    /// The terminal cannot be had.
+    Terminal(String),
+}
+
+/// How the terminal UI is opened.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Interactive {
+    /// The theme of the terminal UI; as the terminal's background wants it where it is left out
+    #[arg(long, value_name = "NAME", env = "BOWLINE_THEME")]
+    pub theme: Option<String>,
+    /// The keymap of the terminal UI that your own lines are laid over
+    #[arg(long, value_name = "NAME", env = "BOWLINE_KEYMAP")]
+    pub keymap: Option<String>,
+    /// Draw nothing but ASCII characters
+    #[arg(long)]
+    pub ascii: bool,
+    /// Use the mouse in the terminal UI
+    #[arg(long)]
+    pub mouse: bool,
+    /// Whether the guided tour begins.
+    #[arg(skip)]
+    pub tour: bool,
+}
+
 /// Runs the program and returns its exit code.
-pub fn main() -> ExitCode {
-    let Cli { global, verb } = match Cli::try_parse() {
+pub fn main(screens: &Screens) -> ExitCode {
+    let Cli {
+        global,
+        interactive,
+        verb,
+    } = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
             // Help is a result and goes to stdout; clap knows which is which.
@@ -196,20 +240,18 @@ pub fn main() -> ExitCode {
             return u8::try_from(error.exit_code()).map_or(Exit::Usage.into(), ExitCode::from);
         }
     };
-    let Some(verb) = verb else {
-        let _ = write!(std::io::stderr(), "{}", Cli::command().render_help());
-        return Exit::Usage.into();
-    };
-    if let Verb::CredentialPlugin {
+    if let Some(Verb::CredentialPlugin {
         seconds,
         command,
         arguments,
-    } = &verb
+    }) = &verb
     {
         return plugin::run(command, arguments, Duration::from_secs(*seconds));
     }
     match &verb {
-        Verb::Controller(arguments) => log_to_stderr(Some("info"), arguments.log_format),
+        Some(Verb::Controller(arguments)) => log_to_stderr(Some("info"), arguments.log_format),
+        // A log would be drawn over the screens.
+        None => {}
         _ => log_to_stderr(None, LogFormat::Text),
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
@@ -219,10 +261,32 @@ pub fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return finish(Err(Error::from(error))),
     };
-    let result = runtime.block_on(run(verb, &global.into(), &environment()));
+    let (options, environment) = (Options::from(global), environment());
+    let result = runtime.block_on(async {
+        match verb {
+            Some(verb) => run(verb, &options, &environment).await,
+            None => open(screens, options, environment, interactive).await,
+        }
+    });
     // A credential plugin that hangs must not keep the program from ending.
     runtime.shutdown_background();
     finish(result)
+}
+
+/// Opens the terminal UI.
+async fn open(
+    screens: &Screens,
+    options: Options,
+    environment: Environment,
+    interactive: Interactive,
+) -> Result<Exit, Error> {
+    let git = gitflags::GitFlags::default().git(&environment)?;
+    match (screens.open)(options, environment, git, interactive).await {
+        Ok(()) => Ok(Exit::Done),
+        Err(ScreenError::Connect(error)) => Err(error.into()),
+        Err(ScreenError::Terminal(why)) => Err(Error::new(Exit::Usage, why)
+            .with_hint("bowline --help lists the verbs; bowline status prints the matrix")),
+    }
 }
 
 /// What a verb prints, and how the program ends.

@@ -5,22 +5,23 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use kube::api::{Api, ListParams, PartialObjectMeta, PostParams};
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::commits::Commits;
-use super::connect::{self, Connection, Environment, Options, Repository};
+use super::connect::{self, Connection, Environment, Options};
 use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
 use super::output::{self, Format};
 use super::render::resolved;
 use super::{Outcome, gc, session};
-use crate::api::release::{GitRef, Release};
+use crate::api::release::Release;
 use crate::api::{Definitions, labels};
-use crate::engine::actions::release::{self as action, GitSources, Source};
+use crate::engine::actions::release::{self as action, Source};
 use crate::engine::catalog::Catalog;
 use crate::engine::repository;
-use crate::resolve::{self, content, git};
+use crate::resolve::content;
+use crate::resolve::git::Git;
 use crate::text;
 
 /// What `release` can be told.
@@ -135,9 +136,10 @@ async fn create(
     let (definitions, source) = definitions(arguments, &connection, options, say).await?;
     let made = action::release(&definitions, arguments.version.as_deref(), &source);
     let name = made.name_any();
+    let git = arguments.git_flags.on(&connection, environment)?;
     let api: Api<Release> = Api::namespaced(connection.client.clone(), &connection.namespace);
     if let Some(existing) = api.get_opt(&name).await? {
-        return existing_is_the_same(arguments, existing, &made, environment, say).await;
+        return existing_is_the_same(arguments, existing, &made, &git, say).await;
     }
     say_sizes(&made, say);
     if arguments.dry_run {
@@ -161,45 +163,10 @@ async fn create(
         // Somebody made it since we looked.
         Err(kube::Error::Api(status)) if status.code == 409 => {
             let existing = api.get(&name).await?;
-            existing_is_the_same(arguments, existing, &made, environment, say).await
+            existing_is_the_same(arguments, existing, &made, &git, say).await
         }
         Err(error) => Err(error.into()),
     }
-}
-
-/// Returns the release of a component's definitions as they are now, and whether it is there already.
-pub(super) async fn of_current(
-    connection: &Connection,
-    component: &str,
-    say: &mut dyn FnMut(String),
-) -> Result<(Release, bool), Error> {
-    let catalog = Catalog::fetch(&connection.client, &connection.namespace, component).await?;
-    let definitions = catalog.definitions(component)?;
-    catalog.warnings().for_each(&mut *say);
-    let source = match &connection.repository {
-        None => Source::Embedded,
-        Some(repository) => in_tree(repository, &connection.namespace, &definitions)?,
-    };
-    let made = action::release(&definitions, None, &source);
-    let api: Api<Release> = Api::namespaced(connection.client.clone(), &connection.namespace);
-    let found = api.get_metadata_opt(&made.name_any()).await?;
-    Ok((made, found.is_some()))
-}
-
-/// Makes a release that is named by its content.
-pub(super) async fn make(
-    connection: &Connection,
-    release: &Release,
-    say: &mut dyn FnMut(String),
-) -> Result<(), Error> {
-    let api: Api<Release> = Api::namespaced(connection.client.clone(), &connection.namespace);
-    match api.create(&PostParams::default(), release).await {
-        Ok(_) => say(format!("release {} made", release.name_any())),
-        // Somebody made the same since we looked.
-        Err(kube::Error::Api(status)) if status.code == 409 => {}
-        Err(error) => return Err(error.into()),
-    }
-    Ok(())
 }
 
 /// A release that is there already is fine if it has the same content, however that is stored.
@@ -207,7 +174,7 @@ async fn existing_is_the_same(
     arguments: &Create,
     existing: Release,
     made: &Release,
-    environment: &Environment,
+    git: &Git,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
     let name = made.name_any();
@@ -219,8 +186,7 @@ async fn existing_is_the_same(
     }
     let hash = made.annotations().get(labels::CONTENT_HASH);
     let same = existing.spec == made.spec || {
-        let git = arguments.git_flags.git(environment)?;
-        let definitions = resolved(&existing, &git, &mut |_| {}).await?;
+        let definitions = resolved(&existing, git, &mut |_| {}).await?;
         Some(&definitions.content_hash()) == hash
     };
     if !same {
@@ -255,7 +221,7 @@ async fn definitions(
         let definitions = catalog.definitions(component)?;
         catalog.warnings().for_each(say);
         let source = match own.filter(|_| !arguments.embed) {
-            Some(repository) => in_tree(repository, &connection.namespace, &definitions)?,
+            Some(own) => repository::sources(&own.tree, &connection.namespace, &definitions)?,
             None => Source::Embedded,
         };
         return Ok((definitions, source));
@@ -266,61 +232,11 @@ async fn definitions(
     let source = match arguments.git {
         true => {
             let file = |kind: &str, name: &str| catalog.file(kind, name).map(str::to_owned);
-            Source::Git(Box::new(references(&file, &definitions)?))
+            Source::Git(Box::new(repository::references(&file, &definitions)?))
         }
         false => Source::Embedded,
     };
     Ok((definitions, source))
-}
-
-/// Refers to definitions by where they lie in a repository.
-fn in_tree(
-    repository: &Repository,
-    namespace: &str,
-    definitions: &Definitions,
-) -> Result<Source, Error> {
-    let tree = &repository.tree;
-    let file = |kind: &str, name: &str| {
-        let resource = format!("{}/{}s", labels::OPENCHOREO_GROUP, kind.to_lowercase());
-        let place = tree.place(&resource, namespace, name)?;
-        let file = tree.work().root().join(place.path);
-        Some(file.to_string_lossy().into_owned())
-    };
-    let found = references(&file, definitions);
-    let found = found.map_err(|error| error.with_hint("or embed the definitions: --embed"))?;
-    Ok(Source::Git(Box::new(found)))
-}
-
-/// Finds where in git the files of definitions are.
-fn references(
-    file: &dyn Fn(&str, &str) -> Option<String>,
-    definitions: &Definitions,
-) -> Result<GitSources, Error> {
-    let reference = |kind: &str, name: &str| -> Result<GitRef, Error> {
-        let refused =
-            |why: String| Error::new(Exit::Refused, format!("{kind} {name} by reference: {why}"));
-        let file = &file(kind, name).unwrap_or_default();
-        let reference =
-            git::work_tree(Path::new(file)).map_err(|error| refused(error.to_string()))?;
-        // What the reference will be read as has to be what was read here.
-        let bytes = std::fs::read(file)?;
-        let version = Release::api_version(&());
-        resolve::in_file(file, &bytes, &version, kind, name)
-            .map_err(|error| refused(error.to_string()))?;
-        Ok(reference)
-    };
-    Ok(GitSources {
-        component: reference("Component", &definitions.component.name_any())?,
-        component_type_definition: reference(
-            "ComponentTypeDefinition",
-            &definitions.component_type_definition.name_any(),
-        )?,
-        addons: definitions
-            .addons
-            .iter()
-            .map(|addon| reference("Addon", &addon.name))
-            .collect::<Result<_, _>>()?,
-    })
 }
 
 async fn show(
@@ -340,7 +256,7 @@ async fn show(
         content.0 = content::unpack(content).map_err(unreadable)?;
     }
     if arguments.resolve {
-        let git = arguments.git_flags.git(environment)?;
+        let git = arguments.git_flags.on(&connection, environment)?;
         let definitions = resolved(&release, &git, say).await?;
         release.spec = action::plain_spec(&definitions);
     }

@@ -133,7 +133,7 @@ pub async fn run(
             Ok(Outcome::done(print(&found, *output, now)))
         }
         Verb::Diff(arguments) => {
-            let git = arguments.git.git(environment)?;
+            let git = arguments.git.on(&connection, environment)?;
             let target = Target::new(&connection, &git, clock);
             let wanted = (arguments.from, arguments.to);
             let sides = target.revisions(&arguments.subject, wanted, say).await?;

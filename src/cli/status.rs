@@ -1,7 +1,5 @@
 //! `bowline status`: components against environments, and what runs in each.
 
-use std::collections::BTreeSet;
-
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -10,8 +8,9 @@ use super::connect::{self, Environment, Options};
 use super::error::{Error, Exit};
 use super::output::{self, Format};
 use super::session::live;
+use crate::engine::matrix::{self, Cell, Columns, Health};
 use crate::engine::rules::Refusal;
-use crate::engine::world::{Key, Pin, Source, World};
+use crate::engine::world::{Source, World};
 
 /// What `status` can be told.
 #[derive(Args, Debug)]
@@ -62,15 +61,14 @@ pub struct Matrix {
 struct Row {
     component: String,
     /// One per environment; None where it is not deployed.
-    cells: Vec<Option<Cell>>,
+    cells: Vec<Option<Shown>>,
 }
 
-struct Cell {
+/// What is shown of a cell.
+struct Shown {
     release: String,
-    /// The version, or the name of the release where it has none.
     version: String,
     health: Health,
-    /// How many releases it is behind the environment before.
     behind: Option<usize>,
     held: bool,
     /// Whether a hold is there that has ended.
@@ -79,76 +77,65 @@ struct Cell {
     runs: Option<String>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Health {
-    Ready,
-    Progressing,
-    Degraded,
-    Unknown,
+impl Shown {
+    fn of(cell: &Cell<'_>, applied: Option<&str>) -> Self {
+        Self {
+            release: cell.release.to_owned(),
+            version: cell.version.to_owned(),
+            health: cell.told,
+            behind: cell.behind,
+            held: cell.held > 0,
+            expired: cell.expired() > 0,
+            runs: applied
+                .filter(|applied| *applied != cell.release)
+                .map(str::to_owned),
+        }
+    }
 }
 
-impl Health {
-    fn of(pin: &Pin, now: Timestamp) -> Self {
-        match &pin.ready {
-            // What is said is of another release than the one that is shown.
-            _ if !pin.is_observed(now) => Self::Unknown,
-            Some(ready) if &*ready.status == "True" => Self::Ready,
-            Some(ready) if &*ready.reason == "Progressing" => Self::Progressing,
-            Some(ready) if &*ready.status == "False" => Self::Degraded,
-            _ => Self::Unknown,
-        }
-    }
-
-    fn glyph(self) -> char {
-        match self {
-            Self::Ready => '●',
-            Self::Progressing => '◐',
-            Self::Degraded => '✖',
-            Self::Unknown => '?',
-        }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Ready => "Ready",
-            Self::Progressing => "Progressing",
-            Self::Degraded => "Degraded",
-            Self::Unknown => "Unknown",
-        }
+fn glyph(health: Health) -> char {
+    match health {
+        Health::Ready => '●',
+        Health::Progressing => '◐',
+        Health::Degraded | Health::Missing => '✖',
+        Health::Unknown => '?',
     }
 }
 
 impl Matrix {
     /// Reads the matrix of a namespace off the read model.
     pub fn of(world: &World, namespace: &str, now: Timestamp) -> Result<Self, Error> {
-        let order = world.pipeline(namespace).map(|pipeline| pipeline.order());
-        let order = order.transpose();
-        let order = order.map_err(|cycle| {
-            let refusal = Refusal::Cycle(cycle);
+        let columns = Columns::of(world, Some(namespace));
+        if let Some(cycle) = columns.cycle() {
+            let refusal = Refusal::Cycle(cycle.clone());
             let error = Error::new(Exit::Failed, refusal.to_string());
-            error.with_hint(refusal.hint().unwrap_or_default())
-        })?;
-        let mut environments: Vec<String> =
-            order.into_iter().flatten().map(str::to_owned).collect();
-        let components = || {
-            let all = world.components();
-            all.filter(|key| &*key.namespace == namespace)
-        };
-        // A pin may be in an environment that nobody has made, or that somebody has deleted.
-        let pins = components().flat_map(|component| world.pins_of(component));
-        let pinned: BTreeSet<String> = pins.map(|pin| pin.environment.to_string()).collect();
-        for name in world.environment_names(namespace).into_iter().chain(pinned) {
-            if !environments.contains(&name) {
-                environments.push(name);
-            }
+            return Err(error.with_hint(refusal.hint().unwrap_or_default()));
         }
-        let mut rows: Vec<Row> = components()
-            .map(|component| Row {
-                component: component.name.to_string(),
-                cells: cells(world, component, &environments, now),
+        let components = world.components();
+        let components = components.filter(|key| &*key.namespace == namespace);
+        let mut rows: Vec<Row> = components
+            .map(|component| {
+                let cells = matrix::row(world, &columns, component, now);
+                Row {
+                    component: component.name.to_string(),
+                    cells: cells
+                        .iter()
+                        .zip(columns.names())
+                        .map(|(cell, environment)| {
+                            let pin = world.pin_of(component, environment);
+                            let applied = pin.and_then(|pin| pin.applied.as_deref());
+                            Some(Shown::of(cell.as_ref()?, applied))
+                        })
+                        .collect(),
+                }
             })
             .collect();
         rows.sort_by(|one, other| one.component.cmp(&other.component));
+        let environments = columns
+            .names()
+            .iter()
+            .map(|name| name.to_string())
+            .collect();
         Ok(Self { environments, rows })
     }
 
@@ -189,44 +176,9 @@ impl Matrix {
     }
 }
 
-fn cells(
-    world: &World,
-    component: &Key,
-    environments: &[String],
-    now: Timestamp,
-) -> Vec<Option<Cell>> {
-    let pipeline = world.pipeline(&component.namespace);
-    let cell = |environment: &String| {
-        let pin = world.pin_of(component, environment)?;
-        let release = pin.effective_release(now);
-        let row = world.release(&Key::new(&component.namespace, release));
-        let version = row
-            .and_then(|row| row.version.as_deref())
-            .unwrap_or(release);
-        let before = environments
-            .iter()
-            .find(|from| pipeline.is_some_and(|pipeline| pipeline.is_path(from, environment)));
-        let ahead = before.and_then(|from| world.pin_of(component, from));
-        Some(Cell {
-            release: release.to_owned(),
-            version: version.to_owned(),
-            health: Health::of(pin, now),
-            behind: ahead.and_then(|ahead| world.behind(pin, ahead, now)),
-            held: pin.active_holds(now).next().is_some(),
-            expired: pin.active_holds(now).count() < pin.holds.len(),
-            runs: pin
-                .applied
-                .as_deref()
-                .filter(|applied| *applied != release)
-                .map(str::to_owned),
-        })
-    };
-    environments.iter().map(cell).collect()
-}
-
-impl Cell {
+impl Shown {
     fn text(&self) -> String {
-        let mut text = format!("{} {}", self.health.glyph(), self.version);
+        let mut text = format!("{} {}", glyph(self.health), self.version);
         if let Some(behind @ 1..) = self.behind {
             text += &format!(" -{behind}");
         }

@@ -202,6 +202,13 @@ pub fn choose(options: &Options, environment: &Environment) -> Result<Target, Er
     }
 }
 
+/// Returns the contexts that one can go to; none where the kubeconfig cannot be read.
+pub fn contexts(options: &Options, environment: &Environment) -> Vec<String> {
+    let contexts = read_kubeconfig(options, environment).map(|kubeconfig| kubeconfig.contexts);
+    let names = contexts.unwrap_or_default().into_iter();
+    names.map(|context| context.name).collect()
+}
+
 fn store_file(store: &StoreFile, environment: &Environment) -> Result<PathBuf, Error> {
     match store {
         StoreFile::At(file) => Ok(file.clone()),

@@ -15,6 +15,7 @@ use super::{Connection, Environment, Error, Options, connect};
 use crate::api::ReleasePin;
 use crate::embedded::Embedded;
 use crate::embedded::tree::{Layout, Synced, Tree, TreeError, TreeOptions};
+use crate::git::{GitError, State};
 
 /// A work tree behind a client: who commits needs the files themselves.
 #[derive(Clone)]
@@ -32,8 +33,13 @@ impl Repository {
         self.served.sync(&self.tree).await
     }
 
+    /// Looks where the work tree stands: branch, ahead and behind, what is changed. It asks git, and blocks.
+    pub fn state(&self) -> Result<State, GitError> {
+        self.tree.work().state()
+    }
+
     /// Follows the files, and the cluster beside them, for as long as the client lives.
-    pub fn follow(&self) {
+    fn follow(&self) {
         self.served.follow(&self.tree);
         if let Some(cluster) = &self.beside {
             let (served, tree) = (self.served.clone(), self.tree.clone());
@@ -101,6 +107,7 @@ pub(super) async fn open(
         served: served.clone(),
         beside,
     };
+    repository.follow();
     Ok((served, repository))
 }
 

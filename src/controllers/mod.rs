@@ -8,6 +8,7 @@
 //! goes through the engine as a person does.
 
 pub mod all;
+pub mod beside;
 pub mod component;
 pub mod fence;
 pub mod lease;

@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 
+use super::actions::rollback;
 use super::ownership::GitOps;
 use super::world::{Key, Pin, ReleaseRow, World};
 use crate::api::audit::{Action, ReleaseIdentity};
@@ -55,6 +56,18 @@ impl Plan {
         let mut changing = self.items.iter().filter(|item| !item.unchanged);
         let item = changing.find(|item| item.facts.iter().any(strict))?;
         Some(&item.environment)
+    }
+}
+
+impl Plan {
+    /// Gives a plan that was looked at the reason that it is applied for; what it places says so too.
+    pub fn because(&mut self, reason: Option<String>) {
+        let placed = rollback::hold_id(&self.operation);
+        let holds = self.items.iter_mut().flat_map(|item| &mut item.holds);
+        for hold in holds.filter(|hold| hold.id == placed) {
+            hold.reason.clone_from(&reason);
+        }
+        self.reason = reason;
     }
 }
 

@@ -8,15 +8,8 @@ use crate::engine::diff::Diff;
 use crate::engine::plan::{Item, Plan};
 use crate::text;
 
-/// What a change does to its environment.
-#[derive(Default)]
-pub(super) struct Shown {
-    /// The difference; None where nothing changes there.
-    pub(super) diff: Option<Diff>,
-}
-
 /// Prints what would be done.
-pub(super) fn planned(plan: &Plan, shown: &[Shown], format: Format) -> String {
+pub(super) fn planned(plan: &Plan, shown: &[Option<Diff>], format: Format) -> String {
     let items = || plan.items.iter().zip(shown);
     match format {
         Format::Json => output::json(&value(
@@ -30,7 +23,7 @@ pub(super) fn planned(plan: &Plan, shown: &[Shown], format: Format) -> String {
         Format::Name => plan.items.iter().map(name).collect(),
         Format::Table | Format::Wide => items()
             .map(|(item, shown)| {
-                let diff = shown.diff.as_ref().map(Diff::text).unwrap_or_default();
+                let diff = shown.as_ref().map(Diff::text).unwrap_or_default();
                 format!("{}\n{diff}", line(item))
             })
             .collect(),
@@ -38,7 +31,7 @@ pub(super) fn planned(plan: &Plan, shown: &[Shown], format: Format) -> String {
 }
 
 /// Prints what was done.
-pub(super) fn done(plan: &Plan, shown: &[Shown], became: &Became, format: Format) -> String {
+pub(super) fn done(plan: &Plan, shown: &[Option<Diff>], became: &Became, format: Format) -> String {
     let items = || plan.items.iter().zip(shown).zip(&became.results);
     let values = || {
         let items = items().map(|((item, shown), result)| {
@@ -71,12 +64,12 @@ fn value(plan: &Plan, items: impl Iterator<Item = Value>) -> Value {
     })
 }
 
-fn fields(item: &Item, shown: &Shown) -> Value {
+fn fields(item: &Item, shown: &Option<Diff>) -> Value {
     json!({
         "component": item.component, "environment": item.environment, "pin": &*item.pin.name,
         "from": item.from, "to": item.to, "releaseRef": item.release_ref, "holds": item.holds,
         "restoredFrom": item.restored_from, "unchanged": item.unchanged, "warnings": item.warnings,
-        "changes": shown.diff.as_ref().map(Diff::json),
+        "changes": shown.as_ref().map(Diff::json),
     })
 }
 

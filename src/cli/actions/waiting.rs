@@ -6,8 +6,9 @@ use std::time::Duration;
 use super::applied::Became;
 use crate::cli::error::Exit;
 use crate::engine::plan::{Item, Plan};
+use crate::engine::rollout::Rollout;
+use crate::engine::world::World;
 use crate::engine::world::feed::Feed;
-use crate::engine::world::{Pin, World};
 
 /// Waits until every pin that was changed is ready; progress is told on a terminal only.
 pub(super) async fn wait(
@@ -58,24 +59,10 @@ pub(super) async fn wait(
 /// Says of each pin whether it is ready, and how it is doing.
 fn states(world: &World, changed: &[(&Item, i64)]) -> Vec<(bool, String)> {
     let state = |(item, revision): &(&Item, i64)| {
-        let (ready, words) = match world.pin(&item.pin) {
-            None => (false, "its pin is gone".to_owned()),
-            Some(pin) => state(pin, *revision),
-        };
-        let line = format!("{} in {}: {words}", item.component, item.environment);
-        (ready, line)
+        let rollout = Rollout::of(world.pin(&item.pin), *revision);
+        let (component, environment) = (&item.component, &item.environment);
+        let line = format!("{component} in {environment}: {}", rollout.words());
+        (rollout.is_ready(), line)
     };
     changed.iter().map(state).collect()
-}
-
-fn state(pin: &Pin, revision: i64) -> (bool, String) {
-    // A newer revision is somebody else's; whether ours was ready is history then.
-    if pin.observed.is_none_or(|observed| observed < revision) {
-        return (false, "no controller has seen the change yet".to_owned());
-    }
-    match &pin.ready {
-        Some(ready) if &*ready.status == "True" => (true, "ready".to_owned()),
-        Some(ready) => (false, format!("{} ({})", ready.message, ready.reason)),
-        None => (false, "nothing is known of it".to_owned()),
-    }
 }

@@ -49,7 +49,10 @@ impl Embedded {
         let shared = Arc::downgrade(&self.shared);
         let tree = Arc::downgrade(tree);
         tokio::spawn(async move {
+            let mut pause = PAUSE;
             loop {
+                // Whoever asks once needs nobody who follows.
+                tokio::time::sleep(pause).await;
                 let begun = Instant::now();
                 {
                     let (Some(shared), Some(tree)) = (shared.upgrade(), tree.upgrade()) else {
@@ -59,7 +62,7 @@ impl Embedded {
                         tracing::warn!(%error, "the files could not be followed; it is tried again");
                     }
                 }
-                tokio::time::sleep(PAUSE.max(begun.elapsed() * SHARE)).await;
+                pause = PAUSE.max(begun.elapsed() * SHARE);
             }
         });
     }

@@ -37,6 +37,19 @@ pub struct Marking {
     pub warnings: Vec<String>,
 }
 
+impl Marking {
+    /// Refuses to call a release bad without a note: such a plan can be looked at and not applied.
+    pub fn noted(&self) -> Result<(), Refusal> {
+        let given = self.reason.as_deref().unwrap_or_default();
+        match self.verdict == Verdict::Bad && !self.unchanged && given.trim().is_empty() {
+            true => Err(Refusal::NoNote {
+                release: self.release.name.to_string(),
+            }),
+            false => Ok(()),
+        }
+    }
+}
+
 /// Plans a mark.
 pub fn plan(world: &World, command: &Mark, asked: &Asked) -> Result<Marking, Refusal> {
     let rules = Rules::new(world, asked);
@@ -46,13 +59,7 @@ pub fn plan(world: &World, command: &Mark, asked: &Asked) -> Result<Marking, Ref
     let row = world
         .release(&key)
         .ok_or_else(|| rules.no_release(release))?;
-    let given = asked.reason.as_deref().unwrap_or_default();
     let unchanged = row.mark == Some(*verdict);
-    if *verdict == Verdict::Bad && !unchanged && given.trim().is_empty() {
-        return Err(Refusal::NoNote {
-            release: release.clone(),
-        });
-    }
     let pins = world.pins_naming(&key);
     let pins = pins.filter_map(|name| world.pin(&super::beside(&key, name)));
     let counts = pins.filter(|pin| pin.effective_release(asked.now) == release);

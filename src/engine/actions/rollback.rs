@@ -112,7 +112,7 @@ fn is_held_already(pin: &Pin, wanted: &Hold, release: &str, asked: &Asked) -> bo
 }
 
 /// The id of a hold: short, and the same when the operation is repeated.
-pub(super) fn hold_id(operation: &str) -> String {
+pub(in crate::engine) fn hold_id(operation: &str) -> String {
     let id: String = operation.chars().take(8).collect();
     format!("hold-{id}")
 }
@@ -180,7 +180,7 @@ fn target(
 
 /// Returns the newest move to another release than the one that counts, which was healthy when it was
 /// replaced, is still there and is not marked bad.
-pub(super) fn last_good<'w>(world: &World, pin: &'w Pin, now: Timestamp) -> Option<&'w Move> {
+pub fn last_good<'w>(world: &World, pin: &'w Pin, now: Timestamp) -> Option<&'w Move> {
     let current = pin.effective_release(now);
     pin.moves.iter().rfind(|ran| {
         let release = world.release(&super::beside(&pin.key, &ran.release));

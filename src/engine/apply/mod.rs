@@ -183,12 +183,13 @@ async fn check(
     plan: &Plan,
     clock: Clock<'_>,
 ) -> Result<Vec<Option<String>>, kube::Error> {
-    let changing = || plan.items.iter().filter(|item| !item.unchanged);
+    let changing = plan.items.iter().filter(|item| !item.unchanged);
+    let changing: Vec<&Item> = changing.collect();
     // One change is checked when it is made.
-    if changing().count() < 2 {
+    if changing.len() < 2 {
         return Ok(Vec::new());
     }
-    let now = Now::read(client, changing()).await?;
+    let now = Now::read(client, changing).await?;
     let at = clock();
     // What this very plan has changed before is settled when its turn comes.
     let broken = |item: &Item| match item.unchanged || now.is_of(plan, item) {

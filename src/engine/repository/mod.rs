@@ -7,6 +7,7 @@
 mod check;
 mod message;
 mod propose;
+mod sources;
 mod verify;
 
 #[cfg(test)]
@@ -20,6 +21,7 @@ use crate::git::commit::{CommitError, FileEdit, Made, Wanted};
 
 pub use check::{Checked, Promotion, check};
 pub use propose::{Collected, collection, marking, plan, release};
+pub use sources::{NoReference, references, sources};
 pub use verify::verify;
 
 /// A commit that would be made.

@@ -36,6 +36,8 @@ pub struct Touched {
     pub source: Source,
     /// Which object; any of them where a whole list came.
     pub key: Option<Key>,
+    /// The component that the object is of, or was before it went.
+    pub component: Option<Arc<str>>,
 }
 
 type Listeners = Vec<mpsc::UnboundedSender<Touched>>;
@@ -50,20 +52,18 @@ struct Sink {
 
 impl Sink {
     /// Tells those who listen; what they look up is in the read model by now.
-    fn touch(&self, source: Source, key: Option<Key>) {
+    fn touch(&self, touched: &Touched) {
         let mut listeners = self
             .listeners
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        listeners.retain(|listener| {
-            let key = key.clone();
-            listener.send(Touched { source, key }).is_ok()
-        });
+        listeners.retain(|listener| listener.send(touched.clone()).is_ok());
     }
 
-    fn change(&self, change: impl FnOnce(&mut World)) {
-        change(&mut self.world.write().unwrap_or_else(PoisonError::into_inner));
+    fn change<T>(&self, change: impl FnOnce(&mut World) -> T) -> T {
+        let changed = change(&mut self.world.write().unwrap_or_else(PoisonError::into_inner));
         self.version.send_modify(|version| *version += 1);
+        changed
     }
 }
 
@@ -142,6 +142,11 @@ impl Feed {
         })
     }
 
+    /// Returns a number that grows with every change, for those who wait beside other things.
+    pub fn versions(&self) -> watch::Receiver<u64> {
+        self.version.clone()
+    }
+
     /// Waits until the read model is as wanted, beside others who wait.
     pub async fn when(&self, wanted: impl Fn(&World) -> bool) {
         let mut version = self.version.clone();
@@ -218,15 +223,34 @@ where
             Event::Listed => Some(None),
             _ => None,
         };
-        sink.change(|world| {
+        let component = |world: &World| {
+            let key = touched.as_ref()?.as_ref()?;
+            world.component_of(source, key).cloned()
+        };
+        let (was, is) = sink.change(|world| {
             // Only a list that came to its end says what there is.
             if listed {
                 world.live(source);
             }
+            let was = component(world);
             tell(world, told);
+            (was, component(world))
         });
-        if let Some(key) = touched {
-            sink.touch(source, key);
+        let Some(key) = touched else {
+            continue;
+        };
+        // What went over to another component is told of twice, once for each.
+        let left = match (&was, &is) {
+            (Some(was), Some(is)) if was != is => Some(was.clone()),
+            _ => None,
+        };
+        for component in left.map(Some).into_iter().chain([is.or(was)]) {
+            let key = key.clone();
+            sink.touch(&Touched {
+                source,
+                key,
+                component,
+            });
         }
     }
 }

@@ -5,6 +5,9 @@
 //! objects there are. Nothing here talks to a server; [`feed`] does.
 
 pub mod feed;
+#[cfg(test)]
+pub(crate) mod fixture;
+mod questions;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -17,12 +20,11 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::PartialObjectMeta;
 
-use crate::api::environment::DeploymentPipelineSpec;
 use crate::api::{
     ComponentEnvSnapshot, DeploymentPipeline, Environment, Release, ReleasePin, labels,
 };
 
-pub use rows::{Key, Move, Pin, Ready, ReleaseRow, SnapshotRow, verdict};
+pub use rows::{Key, Labels, Move, Pin, Ready, ReleaseRow, SnapshotRow, verdict};
 
 /// What runs where, as far as the watches have told.
 #[derive(Default)]
@@ -465,135 +467,5 @@ fn within(key: &Key, name: &str) -> Key {
     Key {
         namespace: key.namespace.clone(),
         name: name.into(),
-    }
-}
-
-/// Questions.
-impl World {
-    /// Returns a pin by name.
-    pub fn pin(&self, key: &Key) -> Option<&Pin> {
-        self.pins.get(key)
-    }
-
-    /// Returns the pin of a component in an environment.
-    pub fn pin_of(&self, component: &Key, environment: &str) -> Option<&Pin> {
-        let name = self.components.get(component)?.pins.get(environment)?;
-        self.pins.get(&within(component, name))
-    }
-
-    /// Returns the pins of a component, in the order of their environments' names.
-    pub fn pins_of(&self, component: &Key) -> impl Iterator<Item = &Pin> {
-        let of_component = self.components.get(component);
-        let names = of_component
-            .into_iter()
-            .flat_map(|found| found.pins.values());
-        let namespace = component.namespace.clone();
-        names.filter_map(move |name| {
-            self.pins.get(&Key {
-                namespace: namespace.clone(),
-                name: name.clone(),
-            })
-        })
-    }
-
-    /// Returns a release by name.
-    pub fn release(&self, key: &Key) -> Option<&ReleaseRow> {
-        self.releases.get(key)
-    }
-
-    /// Returns the releases of a component, newest first.
-    pub fn releases_of(&self, component: &Key) -> impl Iterator<Item = &ReleaseRow> {
-        let of_component = self.components.get(component);
-        let names = of_component
-            .into_iter()
-            .flat_map(|found| found.releases.iter());
-        let namespace = component.namespace.clone();
-        names.filter_map(move |Reverse((_, name))| {
-            self.releases.get(&Key {
-                namespace: namespace.clone(),
-                name: name.clone(),
-            })
-        })
-    }
-
-    /// Returns every release that is known, in no order.
-    pub fn all_releases(&self) -> impl Iterator<Item = &ReleaseRow> {
-        self.releases.rows.values().map(|(_, row)| row)
-    }
-
-    /// Returns a snapshot by name.
-    pub fn snapshot(&self, key: &Key) -> Option<&SnapshotRow> {
-        self.snapshots.get(key)
-    }
-
-    /// Returns every snapshot that is known, in no order.
-    pub fn all_snapshots(&self) -> impl Iterator<Item = &SnapshotRow> {
-        self.snapshots.rows.values().map(|(_, row)| row)
-    }
-
-    /// Returns the snapshots of a component, by environment, newest first.
-    pub fn snapshots_of(&self, component: &Key) -> impl Iterator<Item = (&str, Vec<&SnapshotRow>)> {
-        let of_component = self.components.get(component);
-        let by_environment = of_component.into_iter().flat_map(|found| &found.snapshots);
-        let namespace = component.namespace.clone();
-        by_environment.map(move |(environment, places)| {
-            let rows = places.iter().filter_map(|Reverse((_, name))| {
-                self.snapshots.get(&Key {
-                    namespace: namespace.clone(),
-                    name: name.clone(),
-                })
-            });
-            (&**environment, rows.collect())
-        })
-    }
-
-    /// Returns the names of the pins that name a release, also one that is not there.
-    pub fn pins_naming(&self, release: &Key) -> impl Iterator<Item = &str> {
-        let named = self.named_by.get(release);
-        named.into_iter().flatten().map(|name| &**name)
-    }
-
-    /// Returns the components that have a pin, a release or a snapshot, in no order.
-    pub fn components(&self) -> impl Iterator<Item = &Key> {
-        self.components.keys()
-    }
-
-    /// Returns an environment.
-    pub fn environment(&self, key: &Key) -> Option<&Environment> {
-        self.environments.get(key)
-    }
-
-    /// Returns the names of the environments of a namespace, in order.
-    pub fn environment_names(&self, namespace: &str) -> Vec<String> {
-        let here = self.environments.rows.keys();
-        let mut names: Vec<String> = here
-            .filter(|key| &*key.namespace == namespace)
-            .map(|key| key.name.to_string())
-            .collect();
-        names.sort();
-        names
-    }
-
-    /// Returns the pipeline of a namespace; of several, the first by name.
-    pub fn pipeline(&self, namespace: &str) -> Option<&DeploymentPipelineSpec> {
-        let here = |(key, _): &(&Key, &(u32, DeploymentPipeline))| &*key.namespace == namespace;
-        let found = self.pipelines.rows.iter().filter(here);
-        let first = found.min_by(|(one, _), (other, _)| one.name.cmp(&other.name));
-        first.map(|(_, (_, pipeline))| &pipeline.spec)
-    }
-
-    /// Returns how many releases of their component a pin is behind another; None where one of the two
-    /// releases is not there.
-    pub fn behind(&self, pin: &Pin, ahead: &Pin, now: Timestamp) -> Option<usize> {
-        let component = within(&pin.key, &pin.component);
-        let place = |wanted: &str| {
-            self.releases_of(&component)
-                .position(|release| &*release.key.name == wanted)
-        };
-        let (own, other) = (
-            place(pin.effective_release(now))?,
-            place(ahead.effective_release(now))?,
-        );
-        Some(own.saturating_sub(other))
     }
 }

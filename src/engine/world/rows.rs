@@ -1,5 +1,6 @@
 //! What the read model keeps of each object: names, references, conditions, sizes and hashes; no bodies.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -61,8 +62,44 @@ pub struct Pin {
     pub ready: Option<Ready>,
     /// What became of its moves, oldest first.
     pub moves: Box<[Move]>,
+    /// Its labels.
+    pub labels: Labels,
     /// Whether it is being deleted.
     pub deleting: bool,
+}
+
+/// The labels of an object in one piece of memory, which those who look at them share.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels(Option<Arc<str>>);
+
+impl Labels {
+    /// Keeps labels: one line each, by name.
+    pub fn of(labels: &BTreeMap<String, String>) -> Self {
+        let lines = labels.iter();
+        let lines: String = lines
+            .map(|(name, value)| format!("{name}={value}\n"))
+            .collect();
+        Self((!lines.is_empty()).then(|| lines.into()))
+    }
+
+    /// Returns the value of a label.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let value = |line: &'_ str| line.len() > name.len() && line.starts_with(name);
+        let mut lines = self.0.as_deref().unwrap_or_default().lines();
+        let line = lines.find(|line| value(line) && line.as_bytes().get(name.len()) == Some(&b'='));
+        line.and_then(|line| line.get(name.len() + 1..))
+    }
+
+    /// Returns all of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let lines = self.0.as_deref().unwrap_or_default().lines();
+        lines.filter_map(|line| line.split_once('='))
+    }
+
+    /// Tells whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
 }
 
 /// The Ready condition of a pin.
@@ -85,6 +122,8 @@ pub struct Move {
     pub generation: i64,
     /// The release that ran.
     pub release: Box<str>,
+    /// Since when it was wanted.
+    pub since: Timestamp,
     /// When another one replaced it.
     pub until: Option<Timestamp>,
     /// Whether it is healthy, or was when it was replaced.
@@ -118,6 +157,8 @@ pub struct ReleaseRow {
     pub gitops: Option<GitOps>,
     /// When it was made.
     pub created: Timestamp,
+    /// Its labels.
+    pub labels: Labels,
     /// Whether it is being deleted.
     pub deleting: bool,
 }
@@ -141,6 +182,8 @@ pub struct SnapshotRow {
     pub size: Option<u64>,
     /// When it was made.
     pub created: Timestamp,
+    /// Its labels.
+    pub labels: Labels,
 }
 
 impl Pin {
@@ -173,6 +216,7 @@ impl Pin {
             observed: status.and_then(|status| status.observed_generation),
             ready,
             moves: outcomes.iter().map(Move::of).collect(),
+            labels: Labels::of(pin.labels()),
             deleting: pin.metadata.deletion_timestamp.is_some(),
         }
     }
@@ -215,6 +259,7 @@ impl Move {
         Self {
             generation: outcome.generation,
             release: outcome.release.as_str().into(),
+            since: outcome.since.0,
             until: outcome.until.as_ref().map(|until| until.0),
             healthy: outcome.healthy,
         }
@@ -243,6 +288,7 @@ impl ReleaseRow {
             claimed: release::claimed_at(metadata),
             gitops: ownership::gitops(metadata, ownership::OF_RELEASE),
             created: created.map_or(Timestamp::UNIX_EPOCH, |created| created.0),
+            labels: Labels::of(made.labels()),
             deleting: metadata.deletion_timestamp.is_some(),
         }
     }
@@ -273,6 +319,7 @@ impl SnapshotRow {
             references: references.map(|hash| hash.as_str().into()),
             size: size.and_then(|size| size.parse().ok()),
             created: created.map_or(Timestamp::UNIX_EPOCH, |created| created.0),
+            labels: Labels::of(snapshot.labels()),
         }
     }
 }

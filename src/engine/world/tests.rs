@@ -243,6 +243,7 @@ async fn a_feed_follows_a_server() {
     let told = feed::Touched {
         source: Source::Pins,
         key: Some(key("c-dev")),
+        component: Some("c".into()),
     };
     assert_eq!(touched.next().await, Some(told.clone()));
     pins.delete("c-dev", &DeleteParams::default())

@@ -14,12 +14,11 @@ use kube::runtime::wait::await_condition;
 
 use tokio::sync::oneshot;
 
-use super::connect::{self, Connection, DataPlanes, Environment, Options, Target};
-use super::error::{Error, Exit};
+use super::Context;
+use super::all::{self, Stop};
+use super::lock::Lock;
 use crate::api::{ReleasePin, labels};
-use crate::controllers::Context;
-use crate::controllers::all::{self, Stop};
-use crate::controllers::lock::Lock;
+use crate::connect::{self, Connection, DataPlanes, Environment, Options, Target};
 use crate::engine::world::Key;
 use crate::resolve::git::Git;
 
@@ -30,8 +29,28 @@ const MOMENT: Duration = Duration::from_millis(500);
 /// How long what is under way may go on afterwards.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// Why controllers do not run here, or have not done what was waited for.
+#[derive(Debug, thiserror::Error)]
+pub enum BesideError {
+    /// The store cannot be opened for them.
+    #[error(transparent)]
+    Connect(#[from] connect::Error),
+    /// The lock beside the store cannot be had.
+    #[error(transparent)]
+    Lock(#[from] std::io::Error),
+    /// The pins cannot be watched.
+    #[error(transparent)]
+    Watch(#[from] kube::runtime::wait::Error),
+    /// They take too long.
+    #[error("no controller has observed it within {PATIENCE:?}")]
+    NotObserved,
+}
+
 /// Returns the connection that controllers beside a store use: to an audit trail they are not its user.
-pub async fn connection(options: &Options, environment: &Environment) -> Result<Connection, Error> {
+pub async fn connection(
+    options: &Options,
+    environment: &Environment,
+) -> Result<Connection, BesideError> {
     let own = Options {
         impersonate: Some(labels::MANAGER_CONTROLLER.to_owned()),
         ..options.clone()
@@ -54,7 +73,7 @@ pub struct Beside<'a> {
 impl Beside<'_> {
     /// Waits for something. Where the target is an embedded store the controllers run meanwhile: in this
     /// process, unless another does it.
-    pub async fn until<T>(&self, reached: impl Future<Output = T>) -> Result<T, Error> {
+    pub async fn until<T>(&self, reached: impl Future<Output = T>) -> Result<T, BesideError> {
         let Target::Embedded { file } = &self.connection.target else {
             return Ok(reached.await);
         };
@@ -64,7 +83,7 @@ impl Beside<'_> {
 
     /// Waits until controllers have observed pins, where the target is an embedded store; where another
     /// process runs them, for a moment only.
-    pub async fn observed(&self, pins: &[(Key, i64)]) -> Result<(), Error> {
+    pub async fn observed(&self, pins: &[(Key, i64)]) -> Result<(), BesideError> {
         let Target::Embedded { file } = &self.connection.target else {
             return Ok(());
         };
@@ -82,7 +101,7 @@ impl Beside<'_> {
         store: &Path,
         patience: Option<Duration>,
         reached: impl Future<Output = T>,
-    ) -> Result<Option<T>, Error> {
+    ) -> Result<Option<T>, BesideError> {
         let (told, stopped) = oneshot::channel::<()>();
         let stop = all::stop(async {
             let _ = stopped.await;
@@ -113,7 +132,13 @@ impl Beside<'_> {
         Ok(reached)
     }
 
-    async fn run(&self, store: &Path, stop: Stop, ours: oneshot::Sender<()>) -> Result<(), Error> {
+    /// Runs the controllers until told to stop, once no other process does; says when that is.
+    async fn run(
+        &self,
+        store: &Path,
+        stop: Stop,
+        ours: oneshot::Sender<()>,
+    ) -> Result<(), BesideError> {
         let lock = tokio::select! {
             lock = Lock::win(store, || {}) => lock?,
             () = stop.clone() => return Ok(()),
@@ -135,7 +160,7 @@ impl Beside<'_> {
 }
 
 /// Waits until each of these generations of pins has been observed, or the pin is gone.
-async fn observed(client: &Client, pins: &[(Key, i64)]) -> Result<(), Error> {
+async fn observed(client: &Client, pins: &[(Key, i64)]) -> Result<(), BesideError> {
     let all = futures::future::try_join_all(pins.iter().map(|(pin, generation)| {
         let pins: Api<ReleasePin> = Api::namespaced(client.clone(), &pin.namespace);
         await_condition(pins, &pin.name, |pin: Option<&ReleasePin>| {
@@ -147,12 +172,7 @@ async fn observed(client: &Client, pins: &[(Key, i64)]) -> Result<(), Error> {
         })
     }));
     match tokio::time::timeout(PATIENCE, all).await {
-        Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => Err(Error::new(Exit::Failed, error.to_string())),
-        Err(_elapsed) => {
-            let message = format!("no controller has observed it within {PATIENCE:?}");
-            Err(Error::new(Exit::Failed, message)
-                .with_hint("it was done; BOWLINE_LOG=info shows what the controllers do"))
-        }
+        Ok(seen) => seen.map(|_| ()).map_err(Into::into),
+        Err(_elapsed) => Err(BesideError::NotObserved),
     }
 }

@@ -1,0 +1,416 @@
+//! The matrix: components against environments, and what each cell says.
+//!
+//! One place computes it for everything that shows it. A cell borrows from the read model, so that the few
+//! that are on a screen cost nothing to make anew whenever it is drawn; the past ([`super::past`]) gives the
+//! same cells of another moment.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::actions::rollback;
+use super::ownership::GitOps;
+use super::world::{Freshness, Key, Move, Pin, Source, World};
+use crate::api::condition;
+use crate::api::environment::PipelineCycle;
+use crate::api::pin::Hold;
+use crate::api::release::Verdict;
+
+/// The environments in the order of the pipeline, then the others by name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Columns {
+    names: Vec<Arc<str>>,
+    lanes: BTreeMap<Arc<str>, Lane>,
+}
+
+/// What the columns are in one namespace.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Lane {
+    /// The column that promotes to each, the first of several.
+    before: Vec<Option<usize>>,
+    production: Vec<bool>,
+    first: Vec<bool>,
+    cycle: Option<PipelineCycle>,
+}
+
+impl Columns {
+    /// Reads the columns of a namespace off the read model, or those of all namespaces.
+    ///
+    /// Where a pipeline leads in a circle its environments stand by name, and [`Columns::cycle`] says so.
+    pub fn of(world: &World, namespace: Option<&str>) -> Self {
+        let mut namespaces = world.namespaces();
+        namespaces.retain(|known| namespace.is_none_or(|wanted| wanted == &***known));
+        let mut columns = Self::default();
+        let mut cycles = BTreeMap::new();
+        let mut others = Vec::new();
+        for namespace in &namespaces {
+            let order = world
+                .pipeline(namespace)
+                .map(|pipeline| pipeline.order())
+                .transpose();
+            match order {
+                Ok(order) => columns.add(order.into_iter().flatten()),
+                Err(cycle) => {
+                    cycles.insert(Arc::clone(namespace), cycle);
+                }
+            }
+            others.extend(world.environment_names(namespace));
+            // A pin may be in an environment that nobody has made, or that somebody has deleted.
+            let pinned = world.pinned_environments(namespace).into_iter();
+            others.extend(pinned.map(|name| name.to_string()));
+        }
+        columns.add(others.iter().map(String::as_str));
+        for namespace in namespaces {
+            let mut lane = columns.lane(world, namespace);
+            lane.cycle = cycles.remove(namespace);
+            columns.lanes.insert(Arc::clone(namespace), lane);
+        }
+        columns
+    }
+
+    fn add<'n>(&mut self, names: impl Iterator<Item = &'n str>) {
+        for name in names {
+            if self.position(name).is_none() {
+                self.names.push(name.into());
+            }
+        }
+    }
+
+    fn lane(&self, world: &World, namespace: &Arc<str>) -> Lane {
+        let pipeline = world.pipeline(namespace);
+        let firsts = pipeline.map(|pipeline| pipeline.first_environments());
+        let before = self.names.iter().map(|to| {
+            let pipeline = pipeline?;
+            self.names
+                .iter()
+                .position(|from| pipeline.is_path(from, to))
+        });
+        let production = self.names.iter().map(|name| {
+            let key = Key {
+                namespace: Arc::clone(namespace),
+                name: Arc::clone(name),
+            };
+            let environment = world.environment(&key);
+            environment.is_some_and(|environment| environment.spec.is_production)
+        });
+        let first = self.names.iter().map(|name| {
+            let firsts = firsts.as_ref();
+            firsts.is_some_and(|firsts| firsts.contains(&&**name))
+        });
+        Lane {
+            before: before.collect(),
+            production: production.collect(),
+            first: first.collect(),
+            cycle: None,
+        }
+    }
+
+    /// Returns the names of the environments.
+    pub fn names(&self) -> &[Arc<str>] {
+        &self.names
+    }
+
+    /// Returns the column of an environment.
+    pub fn position(&self, environment: &str) -> Option<usize> {
+        self.names.iter().position(|name| **name == *environment)
+    }
+
+    /// Returns the column that promotes to another in a namespace; of several, the first.
+    pub fn before(&self, namespace: &str, column: usize) -> Option<usize> {
+        *self.lanes.get(namespace)?.before.get(column)?
+    }
+
+    /// Tells whether mistakes hurt in a column.
+    pub fn is_production(&self, namespace: &str, column: usize) -> bool {
+        let lane = self.lanes.get(namespace);
+        lane.is_some_and(|lane| lane.production.get(column) == Some(&true))
+    }
+
+    /// Tells whether a column is where the pipeline begins.
+    pub fn is_first(&self, namespace: &str, column: usize) -> bool {
+        let lane = self.lanes.get(namespace);
+        lane.is_some_and(|lane| lane.first.get(column) == Some(&true))
+    }
+
+    /// Returns what is wrong with a pipeline whose environments have no order.
+    pub fn cycle(&self) -> Option<&PipelineCycle> {
+        self.lanes.values().find_map(|lane| lane.cycle.as_ref())
+    }
+}
+
+/// How a pin is doing, from best to worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Health {
+    /// Everything is as it should be.
+    Ready,
+    /// Nothing is known of the release that counts.
+    Unknown,
+    /// Resources are on their way.
+    Progressing,
+    /// The release that is wanted is not there.
+    Missing,
+    /// Something fails.
+    Degraded,
+}
+
+impl Health {
+    /// All of them, from best to worst.
+    pub const ALL: [Health; 5] = [
+        Self::Ready,
+        Self::Unknown,
+        Self::Progressing,
+        Self::Missing,
+        Self::Degraded,
+    ];
+
+    /// Reads what the controller says of a pin; of another release than the one that counts, nothing.
+    pub fn told(pin: &Pin, now: Timestamp) -> Self {
+        match &pin.ready {
+            _ if !pin.is_observed(now) => Self::Unknown,
+            Some(ready) if &*ready.status == "True" => Self::Ready,
+            Some(ready) if &*ready.reason == condition::PROGRESSING => Self::Progressing,
+            Some(ready) if &*ready.status == "False" => Self::Degraded,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// Returns the word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ready => "Ready",
+            Self::Unknown => "Unknown",
+            Self::Progressing => "Progressing",
+            Self::Missing => "Missing",
+            Self::Degraded => "Degraded",
+        }
+    }
+
+    /// Tells whether somebody has to look at it.
+    pub fn is_fault(self) -> bool {
+        matches!(self, Self::Missing | Self::Degraded)
+    }
+}
+
+/// How far a rollout is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// How many are ready.
+    pub ready: u32,
+    /// Of how many.
+    pub of: u32,
+}
+
+impl Progress {
+    /// Finds `2 of 5 ready` in a message.
+    pub fn find(message: &str) -> Option<Self> {
+        message.match_indices(" of ").find_map(|(at, words)| {
+            let before = message.get(..at)?;
+            let figures = before.trim_end_matches(|c: char| c.is_ascii_digit());
+            let ready = before.get(figures.len()..)?.parse().ok()?;
+            let after = message.get(at + words.len()..)?;
+            let (of, rest) = after.split_once(' ')?;
+            let of = of.parse().ok()?;
+            rest.starts_with("ready").then_some(Self { ready, of })
+        })
+    }
+}
+
+impl std::fmt::Display for Progress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.ready, self.of)
+    }
+}
+
+/// What a rollback would restore.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Good<'a> {
+    /// The release.
+    pub release: &'a str,
+    /// What it is called in short.
+    pub label: &'a str,
+    /// The revision that it ran in.
+    pub revision: i64,
+    /// Since when it ran.
+    pub since: Timestamp,
+    /// Until when.
+    pub until: Option<Timestamp>,
+}
+
+/// What runs in one place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cell<'a> {
+    /// The release that counts.
+    pub release: &'a str,
+    /// Its version, or its name where it has none.
+    pub version: &'a str,
+    /// What it is called in short: its version, or its name without that of its component.
+    pub label: &'a str,
+    /// What the controller says of it.
+    pub told: Health,
+    /// Whether the release is not there.
+    pub missing: bool,
+    /// Whether the release is marked bad.
+    pub bad: bool,
+    /// How far the rollout is, while it is not ready.
+    pub progress: Option<Progress>,
+    /// How many releases it is behind the environment before.
+    pub behind: Option<usize>,
+    /// The holds on it, those that have ended too.
+    pub holds: &'a [Hold],
+    /// How many holds stop something.
+    pub held: usize,
+    /// Since when the release runs there.
+    pub since: Option<Timestamp>,
+    /// When it became ready, or ceased to be.
+    pub turned: Option<Timestamp>,
+    /// The tool that owns the pin.
+    pub gitops: Option<GitOps>,
+    /// What the pin's releaseRef names, where a hold fixes another release.
+    pub wanted: Option<&'a str>,
+    /// What a rollback would restore.
+    pub good: Option<Good<'a>>,
+}
+
+impl Cell<'_> {
+    /// Says how it is doing.
+    pub fn health(&self) -> Health {
+        match self.missing {
+            true => Health::Missing,
+            false => self.told,
+        }
+    }
+
+    /// Counts the holds that have ended.
+    pub fn expired(&self) -> usize {
+        self.holds.len().saturating_sub(self.held)
+    }
+
+    /// Returns when it last changed: its release or its health.
+    pub fn changed(&self) -> Option<Timestamp> {
+        self.since.max(self.turned)
+    }
+}
+
+/// Says what runs in one place; nothing where nothing is deployed.
+pub fn cell<'w>(
+    world: &'w World,
+    columns: &Columns,
+    component: &Key,
+    column: usize,
+    now: Timestamp,
+) -> Option<Cell<'w>> {
+    let environment = columns.names.get(column)?;
+    let pin = world.pin_of(component, environment)?;
+    let mut cell = glance(world, columns, component, column, pin, now);
+    cell.good = good(world, pin, now);
+    Some(cell)
+}
+
+/// Says what runs in one place, but for what a rollback would restore, which costs more than the rest.
+pub fn glance<'w>(
+    world: &'w World,
+    columns: &Columns,
+    component: &Key,
+    column: usize,
+    pin: &'w Pin,
+    now: Timestamp,
+) -> Cell<'w> {
+    let release = pin.effective_release(now);
+    let named = Named::of(world, component, release);
+    let before = columns.before(&component.namespace, column);
+    let before = before.and_then(|before| columns.names.get(before));
+    let ahead = before.and_then(|before| world.pin_of(component, before));
+    let told = Health::told(pin, now);
+    let ready = pin.ready.as_ref().filter(|_| pin.is_observed(now));
+    Cell {
+        release,
+        version: named.version.unwrap_or(release),
+        label: named.label,
+        told,
+        missing: named.missing,
+        bad: named.bad,
+        progress: ready
+            .filter(|_| told != Health::Ready)
+            .and_then(|ready| Progress::find(&ready.message)),
+        behind: ahead.and_then(|ahead| world.behind(pin, ahead, now)),
+        holds: &pin.holds,
+        held: pin.active_holds(now).count(),
+        since: since(&pin.moves, release),
+        turned: ready.map(|ready| ready.since),
+        gitops: pin.gitops,
+        wanted: (*pin.release != *release).then_some(&*pin.release),
+        good: None,
+    }
+}
+
+/// Returns the row of a component: one cell per column.
+pub fn row<'w>(
+    world: &'w World,
+    columns: &Columns,
+    component: &Key,
+    now: Timestamp,
+) -> Vec<Option<Cell<'w>>> {
+    let all = 0..columns.names.len();
+    all.map(|column| cell(world, columns, component, column, now))
+        .collect()
+}
+
+/// Says what a rollback would restore.
+pub fn good<'w>(world: &'w World, pin: &'w Pin, now: Timestamp) -> Option<Good<'w>> {
+    let found = rollback::last_good(world, pin, now)?;
+    let component = Key {
+        namespace: pin.key.namespace.clone(),
+        name: pin.component.clone(),
+    };
+    Some(Good {
+        release: &found.release,
+        label: Named::of(world, &component, &found.release).label,
+        revision: found.generation,
+        since: found.since,
+        until: found.until,
+    })
+}
+
+/// What is known of a release by its name.
+pub(super) struct Named<'w> {
+    pub(super) version: Option<&'w str>,
+    pub(super) label: &'w str,
+    pub(super) missing: bool,
+    pub(super) bad: bool,
+}
+
+impl<'w> Named<'w> {
+    pub(super) fn of(world: &'w World, component: &Key, release: &'w str) -> Self {
+        let row = world.release(&Key {
+            namespace: component.namespace.clone(),
+            name: release.into(),
+        });
+        let version = row.and_then(|row| row.version.as_deref());
+        // Until the list is there, nothing is missing.
+        let listed = *world.freshness(Source::Releases) != Freshness::Loading;
+        Self {
+            version,
+            label: version.unwrap_or_else(|| short(release, &component.name)),
+            missing: row.is_none() && listed,
+            bad: row.is_some_and(|row| row.mark == Some(Verdict::Bad)),
+        }
+    }
+}
+
+/// Returns the name of a release without that of its component.
+fn short<'n>(release: &'n str, component: &str) -> &'n str {
+    let rest = release.strip_prefix(component);
+    let rest = rest.and_then(|rest| rest.strip_prefix('-'));
+    rest.filter(|rest| !rest.is_empty()).unwrap_or(release)
+}
+
+/// Returns since when a release runs: since the first of its last moves, for a hold is a move as well.
+pub(super) fn since(moves: &[Move], release: &str) -> Option<Timestamp> {
+    let last = moves.iter().rev();
+    let run = last.take_while(|ran| *ran.release == *release);
+    run.last().map(|ran| ran.since)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! Worlds for tests: components, environments and releases in a few words.
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use kube::api::PartialObjectMeta;
+use serde_json::{Value, json};
+
+use super::{Event, Key, World};
+use crate::api::{Release, ReleasePin};
+
+/// The moment that tests happen at.
+pub(crate) const NOW: &str = "2026-11-17T14:00:00Z";
+
+/// Returns the moment that tests happen at.
+pub(crate) fn now() -> Timestamp {
+    at("14:00:00")
+}
+
+/// Returns a time of the day that tests happen on.
+pub(crate) fn at(time: &str) -> Timestamp {
+    format!("2026-11-17T{time}Z").parse().unwrap()
+}
+
+/// Names an object of the namespace that tests happen in.
+pub(crate) fn key(name: &str) -> Key {
+    Key::new("shop", name)
+}
+
+/// Makes an empty world of three environments in a pipeline, the last of which is production.
+pub(crate) fn world() -> World {
+    let mut world = World::new();
+    for name in ["development", "staging", "production"] {
+        let environment = serde_json::from_value(json!({
+            "apiVersion": "openchoreo.dev/v1alpha1", "kind": "Environment",
+            "metadata": {"name": name, "namespace": "shop"},
+            "spec": {"dataPlaneRef": {"name": "d"}, "namespace": name, "isProduction": name == "production"},
+        }));
+        world.environments(Event::Applied(environment.unwrap()));
+    }
+    world.pipelines(Event::Applied(pipeline(&[
+        ("development", "staging"),
+        ("staging", "production"),
+    ])));
+    world.all_listed();
+    world
+}
+
+/// Makes a pipeline of its paths.
+pub(crate) fn pipeline(paths: &[(&str, &str)]) -> crate::api::DeploymentPipeline {
+    let paths = paths.iter().map(|(from, to)| {
+        json!({"sourceEnvironmentRef": {"name": from}, "targetEnvironmentRefs": [{"name": to}]})
+    });
+    serde_json::from_value(json!({
+        "apiVersion": "openchoreo.dev/v1alpha1", "kind": "DeploymentPipeline",
+        "metadata": {"name": "default", "namespace": "shop"},
+        "spec": {"promotionPaths": paths.collect::<Vec<_>>()},
+    }))
+    .unwrap()
+}
+
+/// Makes the release `{component}-{version}`, made in a minute of the day before.
+pub(crate) fn release(component: &str, version: &str, minute: u8) -> PartialObjectMeta<Release> {
+    let name = format!("{component}-{version}");
+    serde_json::from_value(json!({
+        "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+        "metadata": {
+            "name": name, "namespace": "shop", "uid": name,
+            "labels": {"openchoreo.dev/component": component},
+            "creationTimestamp": format!("2026-11-16T08:{minute:02}:00Z"),
+            "annotations": {"bowline.dev/size": "4711", "bowline.dev/version": version},
+        },
+    }))
+    .unwrap()
+}
+
+/// Makes a pin that the controller has seen, and that is ready.
+pub(crate) fn pin(component: &str, environment: &str, version: &str) -> ReleasePin {
+    let release = format!("{component}-{version}");
+    serde_json::from_value(json!({
+        "apiVersion": "openchoreo.dev/v1alpha1", "kind": "ReleasePin",
+        "metadata": {
+            "name": format!("{component}-{environment}"), "namespace": "shop",
+            "uid": format!("{component}-{environment}"), "generation": 1,
+            "labels": {"openchoreo.dev/component": component, "openchoreo.dev/environment": environment},
+        },
+        "spec": {"component": component, "environment": environment, "releaseRef": {"name": release}},
+        "status": {
+            "appliedRelease": release, "observedGeneration": 1,
+            "outcomes": [{"generation": 1, "release": release, "since": "2026-11-17T10:00:00Z", "healthy": true}],
+            "conditions": [{
+                "type": "Ready", "status": "True", "reason": "ReconcileSuccess",
+                "message": "", "lastTransitionTime": "2026-11-17T10:01:00Z",
+            }],
+        },
+    }))
+    .unwrap()
+}
+
+/// Says of a pin that something of it is not ready.
+pub(crate) fn unready(mut pin: ReleasePin, reason: &str, message: &str, since: &str) -> ReleasePin {
+    if let Some(status) = &mut pin.status {
+        status.conditions = serde_json::from_value(json!([{
+            "type": "Ready", "status": "False", "reason": reason,
+            "message": message, "lastTransitionTime": at(since),
+        }]))
+        .unwrap();
+    }
+    pin
+}
+
+/// Puts outcomes on a pin.
+pub(crate) fn outcomes(mut pin: ReleasePin, outcomes: Value) -> ReleasePin {
+    if let Some(status) = &mut pin.status {
+        status.outcomes = serde_json::from_value(outcomes).unwrap();
+        let last = status.outcomes.last().map_or(1, |last| last.generation);
+        status.observed_generation = Some(last);
+        pin.metadata.generation = Some(last);
+    }
+    pin
+}
+
+/// Puts holds on a pin.
+pub(crate) fn held(mut pin: ReleasePin, holds: Value) -> ReleasePin {
+    pin.spec.holds = serde_json::from_value(holds).unwrap();
+    pin
+}
+
+/// Puts a label on an object.
+pub(crate) fn labelled<K: ResourceExt>(mut object: K, name: &str, value: &str) -> K {
+    object
+        .labels_mut()
+        .insert(name.to_owned(), value.to_owned());
+    object
+}
+
+/// Marks a release.
+pub(crate) fn marked_bad(mut release: PartialObjectMeta<Release>) -> PartialObjectMeta<Release> {
+    let mark = json!({"verdict": "Bad", "by": "tom", "at": NOW, "note": "leaks"}).to_string();
+    release
+        .annotations_mut()
+        .insert("bowline.dev/mark".to_owned(), mark);
+    release
+}

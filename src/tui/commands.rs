@@ -1,0 +1,276 @@
+//! The line of commands: what can be typed after a colon, what it offers, and what it does.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::action::{Action, WORDS};
+use super::effect::{Destination, Effect};
+use super::model::{Level, Model, Wish};
+use super::order::Order;
+use super::orders::{self, Wanted};
+use super::prompt::Offer;
+use super::theme::{self, Theme};
+use crate::engine::actions::pin::PinHold;
+use crate::engine::actions::rollback::Target;
+use crate::engine::desk;
+use crate::engine::world::World;
+
+/// A command, what follows it and what it does.
+struct Command {
+    name: &'static str,
+    arguments: &'static str,
+    about: &'static str,
+}
+
+/// The commands that are no action under another name.
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "hold",
+        arguments: "[FOR]",
+        about: "hold what is selected, for 4h or until lifted",
+    },
+    Command {
+        name: "rollback",
+        arguments: "[RELEASE]",
+        about: "roll back, to a release or to the last good",
+    },
+    Command {
+        name: "context",
+        arguments: "NAME",
+        about: "go to another context",
+    },
+    Command {
+        name: "ns",
+        arguments: "NAME",
+        about: "go to another namespace",
+    },
+    Command {
+        name: "theme",
+        arguments: "NAME",
+        about: "change the colours",
+    },
+    Command {
+        name: "write",
+        arguments: "FOR",
+        about: "let writes pass on a protected context, for 15m",
+    },
+    Command {
+        name: "tour",
+        arguments: "[off]",
+        about: "begin the guided tour, or end it",
+    },
+    Command {
+        name: "q",
+        arguments: "",
+        about: "leave bowline",
+    },
+];
+
+/// Names that people try, for screens and actions.
+const ALIASES: &[(&str, Action)] = &[
+    ("matrix", Action::GoMatrix),
+    ("component", Action::GoComponent),
+    ("releases", Action::GoReleases),
+    ("rel", Action::GoReleases),
+    ("pins", Action::GoPins),
+    ("snapshots", Action::GoSnapshots),
+    ("revisions", Action::GoRevisions),
+    ("history", Action::GoRevisions),
+    ("gc", Action::Collect),
+    ("audit", Action::GoAudit),
+    ("tasks", Action::GoTasks),
+    ("log", Action::GoLog),
+    ("contexts", Action::GoContexts),
+    ("ctx", Action::GoContexts),
+    ("unpin", Action::Unhold),
+    ("pin", Action::Hold),
+    ("quit", Action::Quit),
+];
+
+/// Offers what could be meant.
+pub fn offers(model: &Model, _: &World, text: &str) -> Vec<Offer> {
+    let (name, rest) = match text.split_once(' ') {
+        Some((name, rest)) => (name, Some(rest)),
+        None => (text, None),
+    };
+    let Some(rest) = rest else {
+        let commands = COMMANDS.iter().map(|command| Offer {
+            text: command.name.to_owned(),
+            about: format!("{} {}", command.arguments, command.about)
+                .trim()
+                .to_owned(),
+        });
+        let aliases = ALIASES.iter().map(|(name, action)| Offer {
+            text: (*name).to_owned(),
+            about: action.word().to_owned(),
+        });
+        let actions = WORDS.iter().map(|(word, _)| Offer {
+            text: (*word).to_owned(),
+            about: String::new(),
+        });
+        let all = commands.chain(aliases).chain(actions);
+        let mut found: Vec<Offer> = all.filter(|offer| offer.text.starts_with(name)).collect();
+        found.sort_by(|one, other| one.text.cmp(&other.text));
+        found.dedup_by(|one, other| one.text == other.text);
+        return found;
+    };
+    let known: Vec<String> = match name {
+        "context" | "ctx" => model.ground.contexts.clone(),
+        "theme" => theme::names().into_iter().map(str::to_owned).collect(),
+        "tour" => vec!["off".to_owned()],
+        _ => Vec::new(),
+    };
+    known
+        .into_iter()
+        .filter(|word| word.starts_with(rest))
+        .map(|text| Offer {
+            text,
+            about: String::new(),
+        })
+        .collect()
+}
+
+/// Puts an offer where it belongs on the line.
+pub fn completed(text: &str, offer: &str) -> String {
+    match text.rsplit_once(' ') {
+        Some((before, _)) => format!("{before} {offer}"),
+        None => format!("{offer} "),
+    }
+}
+
+/// Runs a line, and says what it wants of the model.
+pub fn run(
+    model: &mut Model,
+    world: &World,
+    now: Timestamp,
+    line: &str,
+    effects: &mut Vec<Effect>,
+) -> Vec<Wish> {
+    let mut words = line.split_whitespace();
+    let Some(name) = words.next() else {
+        return Vec::new();
+    };
+    let rest: Vec<&str> = words.collect();
+    let said = |level, text: String| vec![Wish::Say(level, text)];
+    match (name, rest.as_slice()) {
+        ("q" | "q!" | "quit", []) => {
+            effects.push(Effect::Quit);
+            Vec::new()
+        }
+        ("hold" | "pin", [lasting]) => match span(lasting) {
+            Err(why) => said(Level::Error, why),
+            Ok(lasting) => {
+                let subject = model.front().subject(world);
+                match subject.place() {
+                    None => said(Level::Warning, "one component is held at a time".to_owned()),
+                    Some(place) => vec![Wish::Order(Order::Move(desk::Order::Pin(PinHold {
+                        component: place.component.to_string(),
+                        environment: place.environment.to_string(),
+                        until: now.checked_add(lasting).ok(),
+                        release: None,
+                    })))],
+                }
+            }
+        },
+        ("rollback", [release]) => {
+            let subject = model.front().subject(world);
+            match orders::of(Action::Rollback, &subject, world, &model.ground, now) {
+                Ok(Wanted::Order(Order::Move(desk::Order::Rollback {
+                    component,
+                    environment,
+                    hold,
+                    ..
+                }))) => {
+                    vec![Wish::Order(Order::Move(desk::Order::Rollback {
+                        component,
+                        environment,
+                        to: Target::Release((*release).to_owned()),
+                        hold,
+                    }))]
+                }
+                Ok(_) => Vec::new(),
+                Err(why) => said(Level::Warning, why),
+            }
+        }
+        ("context" | "ctx", [context]) => vec![Wish::Connect(Destination {
+            context: Some((*context).to_owned()),
+            namespace: None,
+        })],
+        ("ns" | "namespace", [namespace]) => vec![Wish::Connect(Destination {
+            context: None,
+            namespace: Some((*namespace).to_owned()),
+        })],
+        ("theme", [name]) => match Theme::built_in(name) {
+            Some(theme) => {
+                model.look.theme = theme;
+                effects.push(Effect::Redraw);
+                Vec::new()
+            }
+            None => said(
+                Level::Error,
+                format!(
+                    "there is no theme {name}; there are {}",
+                    theme::names().join(", ")
+                ),
+            ),
+        },
+        ("write", [lasting]) => write(model, now, lasting, effects),
+        ("write", []) => write(model, now, "15m", effects),
+        ("tour", ["off"]) => {
+            model.tour = None;
+            Vec::new()
+        }
+        ("tour", []) => {
+            model.tour = Some(super::tour::Tour::default());
+            Vec::new()
+        }
+        (name, []) => {
+            let alias = ALIASES.iter().find(|(known, _)| *known == name);
+            match alias
+                .map(|(_, action)| *action)
+                .or_else(|| Action::named(name))
+            {
+                Some(action) => vec![Wish::Run(action)],
+                None => said(Level::Error, unknown(name)),
+            }
+        }
+        (name, _) => match COMMANDS.iter().find(|command| command.name == name) {
+            Some(command) => said(Level::Error, format!(":{name} {}", command.arguments)),
+            None => said(Level::Error, unknown(name)),
+        },
+    }
+}
+
+fn unknown(name: &str) -> String {
+    format!("there is no command {name}; tab lists those that there are")
+}
+
+/// Lets writes pass on a protected context for a while.
+fn write(model: &mut Model, now: Timestamp, lasting: &str, effects: &mut Vec<Effect>) -> Vec<Wish> {
+    let say = |level, text: String| vec![Wish::Say(level, text)];
+    if !model.ground.protected {
+        return match &model.ground.readonly {
+            Some(why) => say(
+                Level::Error,
+                format!("read-only cannot be lifted here: {why}"),
+            ),
+            None => say(Level::Info, "writes pass here already".to_owned()),
+        };
+    }
+    match span(lasting) {
+        Err(why) => say(Level::Error, why),
+        Ok(lasting) => {
+            model.ground.armed = now.checked_add(lasting).ok();
+            effects.push(Effect::Arm(Duration::try_from(lasting).unwrap_or_default()));
+            Vec::new()
+        }
+    }
+}
+
+/// Reads how long something lasts.
+fn span(text: &str) -> Result<SignedDuration, String> {
+    let interval = crate::api::interval::Interval::from(text);
+    let lasting = interval.duration().map_err(|error| error.to_string())?;
+    SignedDuration::try_from(lasting).map_err(|_| format!("{text} is too long"))
+}

@@ -1,0 +1,235 @@
+//! How a plan is confirmed: the more is at stake, the more has to be typed.
+//!
+//! A key for the pipeline's first environments, a key after the change was shown for the others, the
+//! environment's name where it is production, the count for sets. What is typed after these is the reason.
+
+use crossterm::event::KeyEvent;
+use tui_textarea::TextArea;
+
+use super::order::Prepared;
+use crate::api::release::Verdict;
+use crate::engine::plan::{Fact, Plan};
+use crate::engine::world::World;
+
+/// What has to be typed before a plan is applied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Demand {
+    /// These words, in this order.
+    pub words: Vec<String>,
+    /// Whether a reason has to follow.
+    pub reason: bool,
+    /// Whether what changes has to have been shown.
+    pub shown: bool,
+}
+
+/// A confirmation that is being given.
+#[derive(Debug)]
+pub struct Confirmation {
+    /// What has to be typed.
+    pub demand: Demand,
+    /// What is typed.
+    pub line: TextArea<'static>,
+    /// Whether the line is open as an editor.
+    pub editor: bool,
+    /// Whether the button that applies is chosen instead of Cancel.
+    pub apply: bool,
+    /// What is missing.
+    pub complaint: Option<String>,
+}
+
+impl Demand {
+    /// Says what a plan demands.
+    pub fn of(prepared: &Prepared, world: &World) -> Self {
+        match prepared {
+            Prepared::Moves(draft) => Self::of_moves(&draft.plan, world),
+            Prepared::Mark(marking) => Self {
+                reason: marking.verdict == Verdict::Bad && marking.reason.is_none(),
+                ..Self::default()
+            },
+            Prepared::Collection(collection) => Self {
+                words: vec![collection.going().count().to_string()],
+                ..Self::default()
+            },
+        }
+    }
+
+    fn of_moves(plan: &Plan, world: &World) -> Self {
+        let changing = || plan.items.iter().filter(|item| !item.unchanged);
+        let production = changing().find(|item| {
+            item.facts
+                .iter()
+                .any(|fact| matches!(fact, Fact::Environment { spec, .. } if spec.is_production))
+        });
+        let first = |environment: &str, namespace: &str| {
+            let pipeline = world.pipeline(namespace);
+            pipeline.is_some_and(|pipeline| pipeline.first_environments().contains(&environment))
+        };
+        let mut words: Vec<String> = Vec::new();
+        words.extend(production.map(|item| item.environment.clone()));
+        let count = changing().count();
+        if count > 1 {
+            words.push(count.to_string());
+        }
+        Self {
+            words,
+            reason: plan.lacks_reason().is_some(),
+            shown: !changing().all(|item| first(&item.environment, &item.pin.namespace)),
+        }
+    }
+
+    /// Tells whether a key is enough.
+    pub fn is_key(&self) -> bool {
+        self.words.is_empty() && !self.reason
+    }
+
+    /// Says what to type.
+    pub fn prompt(&self) -> String {
+        match (self.words.as_slice(), self.reason) {
+            ([], true) => "type why".to_owned(),
+            ([], false) => String::new(),
+            (words, true) => format!("type {} and why", words.join(" ")),
+            (words, false) => format!("type {}", words.join(" ")),
+        }
+    }
+
+    /// Reads what was typed: the reason, or what is missing.
+    pub fn read(&self, typed: &str) -> Result<Option<String>, String> {
+        let mut rest = typed.trim();
+        for word in &self.words {
+            let (first, after) = match rest.split_once(char::is_whitespace) {
+                Some((first, after)) => (first, after.trim_start()),
+                None => (rest, ""),
+            };
+            if first != word {
+                return Err(match first {
+                    "" => format!("type {word} to confirm"),
+                    other => format!("{other} is not {word}"),
+                });
+            }
+            rest = after;
+        }
+        match (rest, self.reason) {
+            ("", true) => Err("a reason is wanted here: type why".to_owned()),
+            ("", false) => Ok(None),
+            (reason, _) => Ok(Some(reason.to_owned())),
+        }
+    }
+}
+
+impl Confirmation {
+    /// Begins with nothing typed.
+    pub fn new(demand: Demand) -> Self {
+        Self {
+            demand,
+            line: TextArea::default(),
+            editor: false,
+            apply: false,
+            complaint: None,
+        }
+    }
+
+    /// Returns what is typed, as one text.
+    pub fn typed(&self) -> String {
+        self.line.lines().join("\n")
+    }
+
+    /// Tells whether keys are text here.
+    pub fn takes_text(&self) -> bool {
+        !self.demand.is_key() || self.editor
+    }
+
+    /// Takes a key as text.
+    pub fn input(&mut self, key: KeyEvent) {
+        self.complaint = None;
+        self.line.input(key);
+    }
+
+    /// Takes text that was pasted; one line of it unless the editor is open.
+    pub fn paste(&mut self, text: &str) {
+        self.complaint = None;
+        let text = crate::text::clean(text);
+        match self.editor {
+            true => self.line.insert_str(&*text),
+            false => self.line.insert_str(crate::text::line(&text)),
+        };
+    }
+
+    /// Reads the reason, or complains.
+    pub fn accept(&mut self) -> Option<Option<String>> {
+        match self.demand.read(&self.typed()) {
+            Ok(reason) => Some(reason),
+            Err(complaint) => {
+                self.complaint = Some(complaint);
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_confirms_and_says_why() {
+        let demand = |words: &[&str], reason| Demand {
+            words: words.iter().map(|word| (*word).to_owned()).collect(),
+            reason,
+            shown: true,
+        };
+        let ok = |reason: &str| Ok(Some(reason.to_owned()));
+        let no = |why: &str| Err(why.to_owned());
+        for (demand, typed, expected) in [
+            (
+                demand(&["production"], true),
+                "production errors up",
+                ok("errors up"),
+            ),
+            (
+                demand(&["production"], true),
+                "  production   errors\nup ",
+                ok("errors\nup"),
+            ),
+            (
+                demand(&["production"], true),
+                "production",
+                no("a reason is wanted here: type why"),
+            ),
+            (
+                demand(&["production"], true),
+                "",
+                no("type production to confirm"),
+            ),
+            (demand(&["production"], false), "production", Ok(None)),
+            (
+                demand(&["production"], false),
+                "prod",
+                no("prod is not production"),
+            ),
+            (
+                demand(&["production"], false),
+                "productions",
+                no("productions is not production"),
+            ),
+            (
+                demand(&["production", "3"], false),
+                "production 3 all of it",
+                ok("all of it"),
+            ),
+            (
+                demand(&["production", "3"], false),
+                "production 2",
+                no("2 is not 3"),
+            ),
+            (
+                demand(&["production", "3"], false),
+                "production",
+                no("type 3 to confirm"),
+            ),
+            (demand(&[], true), "leaks", ok("leaks")),
+            (demand(&[], false), "", Ok(None)),
+        ] {
+            assert_eq!(demand.read(typed), expected, "{typed:?}");
+        }
+    }
+}

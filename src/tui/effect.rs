@@ -1,0 +1,227 @@
+//! What the UI asks of the world outside, and what comes back.
+//!
+//! Effects are data: `update` returns them, the runner carries them out beside the keyboard, and a test can
+//! look at them. Each that is answered has a ticket; an answer to a ticket that nobody waits for any more
+//! is dropped, so that of many requests for the same thing only the newest counts.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::order::{Order, Prepared};
+use crate::api::audit::AuditEntry;
+use crate::engine::apply::{Applied, ApplyError};
+use crate::engine::audit::Verdict;
+use crate::engine::collect::Collected;
+use crate::engine::diff::Diff;
+use crate::engine::revisions::{Pinned, Revisions};
+use crate::engine::world::Key;
+
+/// Names a request, so that its answer finds who asked.
+pub type Ticket = u64;
+
+/// Something that the UI wants done.
+#[derive(Debug)]
+pub enum Effect {
+    /// Leave the program.
+    Quit,
+    /// Go to sleep until the shell wakes us.
+    Suspend,
+    /// Draw everything anew.
+    Redraw,
+    /// Put text on the clipboard of whoever sits at the terminal.
+    Copy(String),
+    /// Plan something, and then show what it changes.
+    Plan(Ticket, Box<Order>),
+    /// Carry out what was planned.
+    Apply(Ticket, Box<Prepared>, Option<String>),
+    /// Stop what a ticket asked for, between two of its steps.
+    Cancel(Ticket),
+    /// Read the revisions of a pin.
+    Revisions(Ticket, Place),
+    /// Read who put a pin where it is, and why.
+    Cause(Ticket, Place),
+    /// Compare.
+    Compare(Ticket, Box<Comparison>),
+    /// Read what is on record, and check it.
+    Record(Ticket),
+    /// Ask which environments we may move pins in.
+    Rights(Ticket, Vec<String>),
+    /// Read an object as text.
+    Describe(Ticket, Object),
+    /// Write a file.
+    Export(Ticket, PathBuf, String),
+    /// Go to another context or namespace.
+    Connect(Ticket, Destination),
+    /// Let writes pass on a protected context, for some time.
+    Arm(std::time::Duration),
+}
+
+/// A component in an environment.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The component.
+    pub component: Arc<str>,
+    /// The environment.
+    pub environment: Arc<str>,
+}
+
+impl Place {
+    /// Names a place.
+    pub fn new(component: &str, environment: &str) -> Self {
+        Self {
+            component: component.into(),
+            environment: environment.into(),
+        }
+    }
+}
+
+/// What is compared with what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Comparison {
+    /// What is asked for.
+    pub what: Compared,
+    /// Whether noise is shown.
+    pub noise: bool,
+}
+
+/// The two sides of a comparison.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Compared {
+    /// What two environments have of a component.
+    Environments {
+        /// The component.
+        component: String,
+        /// The one.
+        from: String,
+        /// The other.
+        to: String,
+    },
+    /// What two revisions of a pin made.
+    Revisions {
+        /// Where.
+        place: Place,
+        /// The older.
+        from: i64,
+        /// The newer.
+        to: i64,
+    },
+    /// What two releases are made of.
+    Releases {
+        /// The one.
+        from: String,
+        /// The other.
+        to: String,
+    },
+    /// What should be there, with what is there.
+    Live(Place),
+}
+
+/// An object that is looked into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Object {
+    /// A release.
+    Release(String),
+    /// A pin.
+    Pin(String),
+    /// A snapshot.
+    Snapshot(String),
+    /// An audit entry.
+    Entry(String),
+}
+
+/// Where to go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// A context of the kubeconfig; the one that we are in where it is absent.
+    pub context: Option<String>,
+    /// A namespace; that of the context where it is absent.
+    pub namespace: Option<String>,
+}
+
+/// What a request brought.
+#[derive(Debug)]
+pub enum Answer {
+    /// A plan, or why there is none.
+    Planned(Result<Box<Prepared>, Refused>),
+    /// What the plan changes in its environments, item by item.
+    Shown(Result<Previews, String>),
+    /// What became of it.
+    Applied(Became),
+    /// The revisions of a pin.
+    Revisions(Result<Box<Revisions<Pinned>>, String>),
+    /// The entry that put a pin where it is; None where there is none.
+    Cause(Place, Option<Box<AuditEntry>>),
+    /// A comparison.
+    Compared(Result<Box<Compare>, String>),
+    /// What is on record.
+    Record(Result<Box<Record>, String>),
+    /// Which environments we may move pins in; why not, where not.
+    Rights(BTreeMap<String, Result<(), String>>),
+    /// An object as text.
+    Described(Result<String, String>),
+    /// A file was written, or not.
+    Exported(Result<PathBuf, String>),
+}
+
+/// Why there is no plan, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Why.
+    pub why: Vec<String>,
+    /// What to do.
+    pub hints: Vec<String>,
+}
+
+/// What a plan changes in its environments.
+#[derive(Clone, Debug)]
+pub struct Previews {
+    /// The plan with what was learned on the way.
+    pub prepared: Box<Prepared>,
+    /// The difference of each item; None where nothing changes there.
+    pub diffs: Vec<Option<Diff>>,
+}
+
+/// What became of a plan.
+#[derive(Debug)]
+pub enum Became {
+    /// Pins were moved or held, one result each.
+    Moved(Vec<Result<Applied, ApplyError>>),
+    /// A release was marked; a note where its record follows later.
+    Marked(Result<Option<String>, String>),
+    /// What was collected, one result each.
+    Collected {
+        /// By the name of the object.
+        results: Vec<(Key, Collected)>,
+        /// Why it ended before its end, if it did.
+        ended: Option<String>,
+    },
+    /// It could not be begun.
+    Failed(String),
+}
+
+/// Two sides and how they differ.
+#[derive(Clone, Debug)]
+pub struct Compare {
+    /// What the left side is.
+    pub before: String,
+    /// What the right side is.
+    pub after: String,
+    /// When they were read.
+    pub read: Timestamp,
+    /// How they differ.
+    pub diff: Diff,
+    /// What was noticed on the way.
+    pub notes: Vec<String>,
+}
+
+/// What is on record, and whether it is whole.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// Every entry.
+    pub entries: Vec<AuditEntry>,
+    /// Whether anybody rewrote it.
+    pub verdict: Verdict,
+}

@@ -1,0 +1,366 @@
+//! What a filter looks at, in a form that a hundred thousand rows can be looked through at every key.
+//!
+//! One piece of text per row holds its names, one per line; what is asked of places stands beside it in a
+//! few bytes each. Nothing here looks anything up: that is done once, when the object changes.
+
+use jiff::Timestamp;
+
+use crate::engine::matrix::{self, Cell, Columns, Health};
+use crate::engine::world::{Key, Labels, Pin, ReleaseRow, SnapshotRow, World};
+
+/// How much text of one row is looked at; hostile names end here.
+const TEXT: usize = 16 * 1024;
+/// How much of one name is looked at.
+const NAME: usize = 300;
+
+/// What facts are made of.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// The read model.
+    pub world: &'a World,
+    /// The environments.
+    pub columns: &'a Columns,
+    /// Who looks.
+    pub user: &'a str,
+    /// When.
+    pub now: Timestamp,
+}
+
+/// What is known of one row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// Names, one per line, its own first.
+    text: Box<str>,
+    /// The same in lower case, where that differs.
+    folded: Option<Box<str>>,
+    places: Box<[Place]>,
+    labels: Box<[Labels]>,
+    /// What rows are sorted and counted by.
+    pub standing: Standing,
+}
+
+/// What rows are sorted and counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// How it is doing where it is doing worst.
+    pub worst: Health,
+    /// Whether a place is on its way.
+    pub progressing: bool,
+    /// How far it is behind where it is furthest.
+    pub behind: u16,
+    /// In how many places it is held.
+    pub held: u16,
+    /// When something last changed, or when it was made.
+    pub changed: Option<Timestamp>,
+    /// Its size in bytes.
+    pub size: u64,
+    /// When the next hold on it ends.
+    pub expires: Option<Timestamp>,
+}
+
+impl Default for Standing {
+    fn default() -> Self {
+        Self {
+            worst: Health::Ready,
+            progressing: false,
+            behind: 0,
+            held: 0,
+            changed: None,
+            size: 0,
+            expires: None,
+        }
+    }
+}
+
+/// One place that something runs in, or could.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Place {
+    /// The column; [`NOWHERE`] for a release that runs nowhere.
+    pub(super) column: u16,
+    pub(super) behind: Option<u16>,
+    release: Span,
+    version: Span,
+    pub(super) health: Option<Health>,
+    pub(super) held: bool,
+    pub(super) bad: bool,
+    pub(super) mine: bool,
+}
+
+/// The column of what is in no environment.
+pub(super) const NOWHERE: u16 = u16::MAX;
+
+/// A part of the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Span {
+    start: u16,
+    length: u16,
+}
+
+impl Facts {
+    /// Says of a component what the matrix says of it.
+    pub fn of_component(view: &View<'_>, component: &Key) -> Self {
+        let mut draft = Draft::default();
+        draft.text.add(&component.name);
+        for pin in view.world.pins_of(component) {
+            draft.pin(view, component, pin, true);
+        }
+        let newest = view.world.releases_of(component).next();
+        if draft.places.is_empty()
+            && let Some(newest) = newest
+        {
+            draft.facts.standing.changed = Some(newest.created);
+        }
+        draft.finish()
+    }
+
+    /// Says of a pin what runs there.
+    pub fn of_pin(view: &View<'_>, pin: &Pin) -> Self {
+        let mut draft = Draft::default();
+        draft.text.add(&pin.key.name);
+        draft.text.add(&pin.component);
+        let component = Key {
+            namespace: pin.key.namespace.clone(),
+            name: pin.component.clone(),
+        };
+        draft.pin(view, &component, pin, false);
+        draft.finish()
+    }
+
+    /// Says of a release where it runs.
+    pub fn of_release(view: &View<'_>, release: &ReleaseRow) -> Self {
+        let mut draft = Draft::default();
+        let name = draft.text.add(&release.key.name);
+        let version = draft
+            .text
+            .add(release.version.as_deref().unwrap_or_default());
+        draft
+            .text
+            .add(release.component.as_deref().unwrap_or_default());
+        draft
+            .text
+            .add(release.images.as_deref().unwrap_or_default());
+        draft.labels(&release.labels);
+        let bad = release.mark == Some(crate::api::release::Verdict::Bad);
+        let pins = view.world.pins_naming(&release.key);
+        let pins = pins.filter_map(|pin| {
+            let pin = view.world.pin(&Key::new(&release.key.namespace, pin))?;
+            let column = view.columns.position(&pin.environment)?;
+            (pin.effective_release(view.now) == &*release.key.name).then_some((pin, column))
+        });
+        for (pin, column) in pins {
+            let component = Key {
+                namespace: pin.key.namespace.clone(),
+                name: pin.component.clone(),
+            };
+            let cell = matrix::glance(view.world, view.columns, &component, column, pin, view.now);
+            draft.place(view, column, pin, &cell, name, version);
+        }
+        if draft.places.is_empty() {
+            draft.places.push(Place {
+                column: NOWHERE,
+                behind: None,
+                release: name,
+                version,
+                health: None,
+                held: false,
+                bad,
+                mine: false,
+            });
+        }
+        let standing = &mut draft.facts.standing;
+        standing.changed = Some(release.created);
+        standing.size = release.size.unwrap_or_default();
+        draft.finish()
+    }
+
+    /// Says of a snapshot what it is of.
+    pub fn of_snapshot(view: &View<'_>, snapshot: &SnapshotRow) -> Self {
+        let mut draft = Draft::default();
+        draft.text.add(&snapshot.key.name);
+        draft.text.add(&snapshot.component);
+        draft.labels(&snapshot.labels);
+        let column = view.columns.position(&snapshot.environment);
+        draft.places.push(Place {
+            column: column
+                .and_then(|at| u16::try_from(at).ok())
+                .unwrap_or(NOWHERE),
+            behind: None,
+            release: Span::default(),
+            version: Span::default(),
+            health: None,
+            held: false,
+            bad: false,
+            mine: false,
+        });
+        let standing = &mut draft.facts.standing;
+        standing.changed = Some(snapshot.created);
+        standing.size = snapshot.size.unwrap_or_default();
+        draft.finish()
+    }
+
+    /// Returns the column where somebody has to look first: production before others, then what is worst.
+    pub fn worst_column(&self, is_production: impl Fn(usize) -> bool) -> Option<(usize, Health)> {
+        let places = self.places.iter().filter(|place| place.column != NOWHERE);
+        let worst = places.max_by_key(|place| {
+            let column = usize::from(place.column);
+            let fault = place.health.is_some_and(Health::is_fault);
+            (
+                fault && is_production(column),
+                place.health,
+                std::cmp::Reverse(column),
+            )
+        });
+        worst.and_then(|place| Some((usize::from(place.column), place.health?)))
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn folded(&self) -> &str {
+        self.folded.as_deref().unwrap_or(&self.text)
+    }
+
+    pub(super) fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    pub(super) fn labels(&self) -> &[Labels] {
+        &self.labels
+    }
+
+    /// Returns the name and the version of what runs in a place.
+    pub(super) fn release(&self, place: &Place) -> (&str, &str) {
+        let part = |span: Span| {
+            let start = usize::from(span.start);
+            self.text
+                .get(start..start + usize::from(span.length))
+                .unwrap_or_default()
+        };
+        (part(place.release), part(place.version))
+    }
+}
+
+/// Facts that are being collected.
+#[derive(Default)]
+struct Draft {
+    text: Text,
+    places: Vec<Place>,
+    labels: Vec<Labels>,
+    facts: Facts,
+}
+
+impl Draft {
+    fn labels(&mut self, labels: &Labels) {
+        if !labels.is_empty() && !self.labels.contains(labels) {
+            self.labels.push(labels.clone());
+        }
+    }
+
+    /// Adds what runs by a pin, and the labels of the release where a whole component is looked at.
+    fn pin(&mut self, view: &View<'_>, component: &Key, pin: &Pin, with_release: bool) {
+        let Some(column) = view.columns.position(&pin.environment) else {
+            return;
+        };
+        let cell = matrix::glance(view.world, view.columns, component, column, pin, view.now);
+        let release = self.text.add(cell.release);
+        let version = self.text.add(cell.version);
+        self.labels(&pin.labels);
+        if with_release {
+            let key = Key {
+                namespace: component.namespace.clone(),
+                name: cell.release.into(),
+            };
+            if let Some(row) = view.world.release(&key) {
+                self.labels(&row.labels);
+            }
+        }
+        self.place(view, column, pin, &cell, release, version);
+    }
+
+    fn place(
+        &mut self,
+        view: &View<'_>,
+        column: usize,
+        pin: &Pin,
+        cell: &Cell<'_>,
+        release: Span,
+        version: Span,
+    ) {
+        let small = |number: usize| u16::try_from(number).unwrap_or(u16::MAX - 1);
+        let held_by_me = || {
+            let mut active = pin.active_holds(view.now);
+            active.any(|hold| hold.owner == view.user)
+        };
+        let health = cell.health();
+        let place = Place {
+            column: small(column),
+            behind: cell.behind.map(small),
+            release,
+            version,
+            health: Some(health),
+            held: cell.held > 0,
+            bad: cell.bad,
+            mine: pin.changed_by.as_deref() == Some(view.user) || held_by_me(),
+        };
+        let standing = &mut self.facts.standing;
+        standing.worst = standing.worst.max(health);
+        standing.progressing |= health == Health::Progressing;
+        standing.behind = standing.behind.max(place.behind.unwrap_or_default());
+        standing.held = standing.held.saturating_add(u16::from(place.held));
+        standing.changed = standing.changed.max(cell.changed());
+        let ends = pin
+            .holds
+            .iter()
+            .filter_map(|hold| Some(hold.until.as_ref()?.0));
+        let next = ends.filter(|end| *end > view.now).min();
+        standing.expires = match (standing.expires, next) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        self.places.push(place);
+    }
+
+    fn finish(mut self) -> Facts {
+        let lower = self.text.0.to_lowercase();
+        self.facts.folded = (lower != self.text.0).then(|| lower.into());
+        self.facts.text = self.text.0.into();
+        self.facts.places = self.places.into();
+        self.facts.labels = self.labels.into();
+        self.facts
+    }
+}
+
+/// Names, one per line, none twice.
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    /// Adds a name, and says where it stands.
+    fn add(&mut self, name: &str) -> Span {
+        let cut = name
+            .char_indices()
+            .nth(NAME)
+            .map_or(name.len(), |(at, _)| at);
+        let name = name.get(..cut).unwrap_or_default();
+        if name.is_empty() || name.contains('\n') || self.0.len() + name.len() > TEXT {
+            return Span::default();
+        }
+        let mut start = 0;
+        let known = self.0.lines().any(|line| {
+            let found = line == name;
+            if !found {
+                start += line.len() + 1;
+            }
+            found
+        });
+        if !known {
+            self.0.push_str(name);
+            self.0.push('\n');
+        }
+        Span {
+            start: u16::try_from(start).unwrap_or_default(),
+            length: u16::try_from(name.len()).unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! A filter made ready to look at many rows.
+
+use std::sync::Arc;
+
+use regex::{Regex, RegexBuilder};
+
+use super::facts::{Facts, Place};
+use super::selector::Selector;
+use super::{Ask, Filter, OfPlace, has_capital};
+
+/// How large an expression may become.
+const EXPRESSION: usize = 1 << 20;
+
+/// A filter made ready for the environments that there are.
+#[derive(Debug, Default)]
+pub struct Matcher {
+    texts: Vec<(bool, Text)>,
+    selectors: Vec<(bool, Selector)>,
+    marked: Vec<bool>,
+    /// The environments that are asked for, one list of columns each.
+    environments: Vec<(bool, Vec<bool>)>,
+    places: Vec<(bool, OfPlace)>,
+}
+
+/// What is looked for in the text, and the columns whose names have it.
+#[derive(Debug)]
+struct Text {
+    search: Search,
+    columns: Vec<bool>,
+    in_a_column: bool,
+}
+
+#[derive(Debug)]
+enum Search {
+    Folded(String),
+    Exact(String),
+    Expression(Regex),
+}
+
+impl Matcher {
+    /// Makes a filter ready.
+    pub fn new(filter: &Filter, environments: &[Arc<str>]) -> Self {
+        let mut matcher = Self::default();
+        for term in &filter.terms {
+            let negated = term.negated;
+            match &term.ask {
+                Ask::Word(word) => {
+                    let search = match has_capital(word) {
+                        true => Search::Exact(word.clone()),
+                        false => Search::Folded(word.to_lowercase()),
+                    };
+                    matcher
+                        .texts
+                        .push((negated, Text::new(search, environments)));
+                }
+                Ask::Pattern(pattern) => {
+                    // Whoever reads a filter tries its expressions.
+                    if let Ok(expression) = expression(pattern) {
+                        let text = Text::new(Search::Expression(expression), environments);
+                        matcher.texts.push((negated, text));
+                    }
+                }
+                Ask::Labels(selector) => matcher.selectors.push((negated, selector.clone())),
+                Ask::Environment(name) => {
+                    let columns = named(name, environments);
+                    matcher.environments.push((negated, columns));
+                }
+                Ask::Marked => matcher.marked.push(negated),
+                Ask::Place(ask) => matcher.places.push((negated, ask.clone())),
+            }
+        }
+        matcher
+    }
+
+    /// Tells whether a row is kept.
+    pub fn keeps(&self, facts: &Facts, marked: bool) -> bool {
+        self.marked.iter().all(|negated| marked != *negated)
+            && self.keeps_places(facts)
+            && self
+                .texts
+                .iter()
+                .all(|(negated, text)| text.is_in(facts) != *negated)
+            && self.selectors.iter().all(|(negated, selector)| {
+                let mut objects = facts.labels().iter();
+                objects.any(|labels| selector.matches(labels)) != *negated
+            })
+    }
+
+    /// Tells whether marks decide what is kept.
+    pub fn asks_for_marks(&self) -> bool {
+        !self.marked.is_empty()
+    }
+
+    fn keeps_places(&self, facts: &Facts) -> bool {
+        if self.places.is_empty() && self.environments.is_empty() {
+            return true;
+        }
+        let is_in =
+            |place: &Place, columns: &[bool]| columns.get(usize::from(place.column)) == Some(&true);
+        let mut elsewhere = self.environments.iter().filter(|(negated, _)| *negated);
+        if elsewhere.any(|(_, columns)| facts.places().iter().any(|place| is_in(place, columns))) {
+            return false;
+        }
+        let looked_at = |place: &&Place| {
+            let mut asked = self.environments.iter().filter(|(negated, _)| !*negated);
+            asked.all(|(_, columns)| is_in(place, columns))
+        };
+        let mut denied = self.places.iter().filter(|(negated, _)| *negated);
+        let places = || facts.places().iter().filter(looked_at);
+        if denied.any(|(_, ask)| places().any(|place| ask.holds(place, facts))) {
+            return false;
+        }
+        let here = self.environments.iter().any(|(negated, _)| !*negated);
+        let wanted = || self.places.iter().filter(|(negated, _)| !*negated);
+        if !here && wanted().next().is_none() {
+            return true;
+        }
+        places().any(|place| wanted().all(|(_, ask)| ask.holds(place, facts)))
+    }
+}
+
+impl OfPlace {
+    fn holds(&self, place: &Place, facts: &Facts) -> bool {
+        match self {
+            Self::Health(health) => place.health == Some(*health),
+            Self::Fault => place.health.is_some_and(|health| health.is_fault()),
+            Self::Behind(relation, number) => place
+                .behind
+                .is_some_and(|behind| relation.holds(behind, *number)),
+            Self::Held => place.held,
+            Self::Bad => place.bad,
+            Self::Mine => place.mine,
+            Self::Release(pattern) => {
+                let (name, version) = facts.release(place);
+                glob(pattern, name) || (!version.is_empty() && glob(pattern, version))
+            }
+        }
+    }
+}
+
+impl Text {
+    fn new(search: Search, environments: &[Arc<str>]) -> Self {
+        let columns: Vec<bool> = environments
+            .iter()
+            .map(|name| search.finds(name, &name.to_lowercase()))
+            .collect();
+        let in_a_column = columns.contains(&true);
+        Self {
+            search,
+            columns,
+            in_a_column,
+        }
+    }
+
+    fn is_in(&self, facts: &Facts) -> bool {
+        self.search.finds(facts.text(), facts.folded())
+            || self.in_a_column && {
+                let mut places = facts.places().iter();
+                places.any(|place| self.columns.get(usize::from(place.column)) == Some(&true))
+            }
+    }
+}
+
+impl Search {
+    fn finds(&self, text: &str, folded: &str) -> bool {
+        match self {
+            Self::Folded(word) => folded.contains(word.as_str()),
+            Self::Exact(word) => text.contains(word.as_str()),
+            Self::Expression(expression) => expression.is_match(text),
+        }
+    }
+}
+
+/// Makes an expression that reads line by line, in which a capital letter makes case count.
+pub(super) fn expression(pattern: &str) -> Result<Regex, regex::Error> {
+    let mut escaped = false;
+    let capital = pattern.chars().any(|c| {
+        let counts = !escaped && c.is_uppercase();
+        escaped = c == '\\' && !escaped;
+        counts
+    });
+    RegexBuilder::new(pattern)
+        .case_insensitive(!capital)
+        .multi_line(true)
+        .size_limit(EXPRESSION)
+        .build()
+}
+
+/// Returns the columns that a name means: those that it names, else those that begin with it.
+fn named(name: &str, environments: &[Arc<str>]) -> Vec<bool> {
+    let exact: Vec<bool> = environments.iter().map(|known| glob(name, known)).collect();
+    match exact.contains(&true) {
+        true => exact,
+        false => {
+            let begins = format!("{name}*");
+            environments
+                .iter()
+                .map(|known| glob(&begins, known))
+                .collect()
+        }
+    }
+}
+
+/// Tells whether a text is as a pattern says, in which `*` stands for anything and `?` for one character.
+/// Case does not count unless the pattern has a capital letter.
+fn glob(pattern: &str, text: &str) -> bool {
+    let exact = has_capital(pattern);
+    let same = |one: char, other: char| {
+        one == other || (!exact && one.to_lowercase().eq(other.to_lowercase()))
+    };
+    let (mut pattern, mut text) = (pattern.chars(), text.chars());
+    // Where to go on when what was tried after the last star did not fit.
+    let mut again: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
+    loop {
+        let (before, here) = (pattern.clone(), text.clone());
+        match (pattern.next(), text.next()) {
+            (Some('*'), _) => {
+                again = Some((before, here.clone()));
+                text = here;
+                continue;
+            }
+            (Some('?'), Some(_)) => continue,
+            (Some(wanted), Some(found)) if same(wanted, found) => continue,
+            (None, None) => return true,
+            _ => {}
+        }
+        let Some((star, mut from)) = again else {
+            return false;
+        };
+        if from.next().is_none() {
+            return false;
+        }
+        text = from.clone();
+        pattern = star.clone();
+        pattern.next();
+        again = Some((star, from));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_and_question_marks() {
+        for (pattern, text, expected) in [
+            ("", "", true),
+            ("", "a", false),
+            ("*", "", true),
+            ("*", "anything", true),
+            ("v1.2*", "v1.2.3", true),
+            ("v1.2*", "v1.3", false),
+            ("v1.2", "v1.20", false),
+            ("*-v1", "cart-v1", true),
+            ("*a*b", "xaab", true),
+            ("*a*b", "xaabc", false),
+            ("a**b", "ab", true),
+            ("v?.0", "v7.0", true),
+            ("v?.0", "v.0", false),
+            ("rc", "RC", true),
+            ("RC", "rc", false),
+        ] {
+            assert_eq!(glob(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+}

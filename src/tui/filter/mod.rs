@@ -1,0 +1,249 @@
+//! The language of the filter: words that all have to be found, and questions about what runs.
+//!
+//! | term | keeps what |
+//! |------|------------|
+//! | `word`, `"two words"` | has the word in its name, releases, versions or environments; a capital letter in it makes case count |
+//! | `re:^cart-` | has a name, release, version or environment that the expression finds |
+//! | `-l team=payments,tier in (web, batch)` | carries labels, in the forms of kubectl |
+//! | `health:degraded` | is so somewhere; a beginning of the word will do |
+//! | `behind:2`, `behind:>0` | is so many releases behind the environment before |
+//! | `env:production` | is there; the terms about places then speak of this one |
+//! | `release:v1.2*` | runs a release of such a name or version |
+//! | `held`, `bad`, `mine`, `fault` | is held, runs a release that is marked bad, was changed or is held by me, is degraded or lacks its release |
+//! | `marked` | is marked |
+//! | `!term` | is not what the term keeps |
+//!
+//! Terms about places (health, behind, release, held, bad, mine, fault) hold together: all of them in one
+//! place, and those with `!` in none.
+
+pub mod facts;
+pub mod matcher;
+mod read;
+pub mod selector;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+pub use facts::{Facts, Standing, View};
+pub use matcher::Matcher;
+pub use read::{Problem, Read, read};
+pub use selector::Selector;
+
+use crate::engine::matrix::Health;
+
+/// What is looked for: all of its terms have to hold.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filter {
+    /// The terms.
+    pub terms: Vec<Term>,
+}
+
+/// One thing that is looked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Term {
+    /// Whether it must not hold.
+    pub negated: bool,
+    /// What is asked.
+    pub ask: Ask,
+}
+
+/// What a term asks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ask {
+    /// Whether a text is somewhere.
+    Word(String),
+    /// Whether an expression finds something.
+    Pattern(String),
+    /// Whether labels are as wanted.
+    Labels(Selector),
+    /// Whether it is in an environment.
+    Environment(String),
+    /// Whether it is marked.
+    Marked,
+    /// What is so in a place.
+    Place(OfPlace),
+}
+
+/// What can be asked of one place.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OfPlace {
+    /// How it is doing.
+    Health(Health),
+    /// Whether somebody has to look at it.
+    Fault,
+    /// How far it is behind.
+    Behind(Relation, u16),
+    /// Whether a hold stops something.
+    Held,
+    /// Whether what runs is marked bad.
+    Bad,
+    /// Whether the user changed it last, or holds it.
+    Mine,
+    /// What runs.
+    Release(String),
+}
+
+/// How two numbers compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// The same.
+    Equal,
+    /// More.
+    More,
+    /// At least.
+    AtLeast,
+    /// Less.
+    Less,
+    /// At most.
+    AtMost,
+}
+
+impl Relation {
+    const SIGNS: [(&'static str, Relation); 5] = [
+        (">=", Relation::AtLeast),
+        ("<=", Relation::AtMost),
+        (">", Relation::More),
+        ("<", Relation::Less),
+        ("=", Relation::Equal),
+    ];
+
+    fn holds(self, one: u16, other: u16) -> bool {
+        match self {
+            Self::Equal => one == other,
+            Self::More => one > other,
+            Self::AtLeast => one >= other,
+            Self::Less => one < other,
+            Self::AtMost => one <= other,
+        }
+    }
+}
+
+/// The words that ask of themselves, without a value.
+static KEYWORDS: [(&str, Ask); 5] = [
+    ("held", Ask::Place(OfPlace::Held)),
+    ("bad", Ask::Place(OfPlace::Bad)),
+    ("mine", Ask::Place(OfPlace::Mine)),
+    ("fault", Ask::Place(OfPlace::Fault)),
+    ("marked", Ask::Marked),
+];
+
+impl Filter {
+    /// Tells whether it keeps everything.
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    /// Adds a term where it is not there, and takes it away where it is.
+    pub fn toggle(&mut self, term: Term) {
+        match self.terms.iter().position(|known| *known == term) {
+            Some(at) => {
+                self.terms.remove(at);
+            }
+            None => self.terms.push(term),
+        }
+    }
+
+    /// Tells whether it keeps nothing that another does not keep, as far as that can be seen: then only
+    /// what the other kept has to be looked at.
+    pub fn narrows(&self, other: &Filter) -> bool {
+        let scope = |filter: &Filter| -> Vec<String> {
+            let terms = filter.terms.iter().filter(|term| !term.negated);
+            let scope = terms.filter_map(|term| match &term.ask {
+                Ask::Environment(name) => Some(name.clone()),
+                _ => None,
+            });
+            scope.collect()
+        };
+        let denies_place = |term: &Term| term.negated && matches!(&term.ask, Ask::Place(_));
+        // What must be so in no place may be so outside the places that are looked at now.
+        if scope(self) != scope(other) && other.terms.iter().any(denies_place) {
+            return false;
+        }
+        let implied = |old: &Term| self.terms.iter().any(|new| new.implies(old));
+        other.terms.iter().all(implied)
+    }
+}
+
+impl Term {
+    /// Asks.
+    pub fn new(ask: Ask) -> Self {
+        Self {
+            negated: false,
+            ask,
+        }
+    }
+
+    fn implies(&self, other: &Term) -> bool {
+        match (&self.ask, &other.ask) {
+            (Ask::Word(new), Ask::Word(old)) if !self.negated && !other.negated => {
+                match has_capital(old) {
+                    true => new.contains(old),
+                    false => new.to_lowercase().contains(&old.to_lowercase()),
+                }
+            }
+            _ => self == other,
+        }
+    }
+}
+
+/// Tells whether case counts in a text.
+fn has_capital(text: &str) -> bool {
+    text.chars().any(char::is_uppercase)
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, term) in self.terms.iter().enumerate() {
+            if at > 0 {
+                f.write_str(" ")?;
+            }
+            if term.negated {
+                f.write_str("!")?;
+            }
+            write!(f, "{}", term.ask)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keyword = KEYWORDS.iter().find(|(_, ask)| ask == self);
+        if let Some((word, _)) = keyword {
+            return f.write_str(word);
+        }
+        match self {
+            Self::Word(word) => f.write_str(&quoted(word, read::is_plain(word))),
+            Self::Pattern(pattern) => write!(f, "re:{}", value(pattern)),
+            Self::Labels(selector) => write!(f, "-l {selector}"),
+            Self::Environment(name) => write!(f, "env:{}", value(name)),
+            Self::Place(OfPlace::Health(health)) => {
+                write!(f, "health:{}", health.word().to_lowercase())
+            }
+            Self::Place(OfPlace::Behind(relation, number)) => {
+                let signs = Relation::SIGNS.iter();
+                let sign = signs
+                    .filter(|(_, known)| *known != Relation::Equal)
+                    .find(|(_, known)| known == relation);
+                write!(f, "behind:{}{number}", sign.map_or("", |(sign, _)| sign))
+            }
+            Self::Place(OfPlace::Release(name)) => write!(f, "release:{}", value(name)),
+            // The keywords.
+            Self::Marked | Self::Place(_) => Ok(()),
+        }
+    }
+}
+
+/// Writes the value of a field.
+fn value(text: &str) -> String {
+    let plain = !text.is_empty() && !text.starts_with('"') && !text.contains(char::is_whitespace);
+    quoted(text, plain)
+}
+
+fn quoted(text: &str, plain: bool) -> String {
+    match plain {
+        true => text.to_owned(),
+        false => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
+    }
+}

@@ -1,0 +1,329 @@
+//! Reads a filter while it is typed: what is complete counts, what is not is said with its column.
+
+use super::selector::{Requirement, Selector, Wanted};
+use super::{Ask, Filter, KEYWORDS, OfPlace, Relation, Term};
+use crate::engine::matrix::Health;
+
+/// What was read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Read {
+    /// What is complete.
+    pub filter: Filter,
+    /// The first thing that is wrong.
+    pub problem: Option<Problem>,
+}
+
+/// What is wrong with a filter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message} (column {})", .column + 1)]
+pub struct Problem {
+    /// The character that it is about, counted from 0.
+    pub column: usize,
+    /// What is wrong, and what to write instead.
+    pub message: String,
+    /// Whether more characters may mend it.
+    pub incomplete: bool,
+}
+
+const FIELDS: [&str; 5] = ["re", "health", "behind", "env", "release"];
+
+/// Reads a filter.
+pub fn read(text: &str) -> Read {
+    let mut cursor = Cursor { text, at: 0 };
+    let mut read = Read::default();
+    loop {
+        cursor.spaces();
+        if cursor.rest().is_empty() {
+            return read;
+        }
+        match cursor.term() {
+            Ok(term) => read.filter.terms.push(term),
+            Err((at, message)) => {
+                // The rest of what is wrong is passed over.
+                cursor.bare();
+                let incomplete = cursor.rest().is_empty();
+                let column = text.get(..at).map_or(0, |before| before.chars().count());
+                read.problem.get_or_insert(Problem {
+                    column,
+                    message,
+                    incomplete,
+                });
+            }
+        }
+    }
+}
+
+/// Tells whether a word is read as itself when it is written without quotes.
+pub(super) fn is_plain(word: &str) -> bool {
+    let mut cursor = Cursor { text: word, at: 0 };
+    match cursor.term() {
+        Ok(term) => {
+            cursor.rest().is_empty() && !term.negated && term.ask == Ask::Word(word.to_owned())
+        }
+        Err(_) => false,
+    }
+}
+
+/// What is wrong, and where.
+type Wrong = (usize, String);
+
+struct Cursor<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Cursor<'t> {
+    fn rest(&self) -> &'t str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn eat(&mut self, text: &str) -> bool {
+        let found = self.rest().starts_with(text);
+        if found {
+            self.at += text.len();
+        }
+        found
+    }
+
+    fn take(&mut self, belongs: impl Fn(char) -> bool) -> &'t str {
+        let rest = self.rest();
+        let end = rest.find(|c| !belongs(c)).unwrap_or(rest.len());
+        self.at += end;
+        rest.get(..end).unwrap_or_default()
+    }
+
+    fn spaces(&mut self) {
+        self.take(char::is_whitespace);
+    }
+
+    fn bare(&mut self) -> &'t str {
+        self.take(|c| !c.is_whitespace())
+    }
+
+    fn ends(&self) -> bool {
+        let next = self.rest().chars().next();
+        next.is_none_or(char::is_whitespace)
+    }
+
+    fn term(&mut self) -> Result<Term, Wrong> {
+        let start = self.at;
+        let mut negated = false;
+        while self.eat("!") {
+            negated = !negated;
+        }
+        if self.ends() {
+            return Err((start, "! needs a term after it".to_owned()));
+        }
+        let ask = self.ask()?;
+        Ok(Term { negated, ask })
+    }
+
+    fn ask(&mut self) -> Result<Ask, Wrong> {
+        let start = self.at;
+        if self.eat("-l") {
+            if self.ends() {
+                return self.selector().map(Ask::Labels);
+            }
+            self.at = start;
+        }
+        let head = self.take(|c| c.is_ascii_lowercase());
+        if !head.is_empty() && self.eat(":") {
+            return self.field(start, head);
+        }
+        self.at = start;
+        if self.rest().starts_with('"') {
+            let word = self.value(start)?;
+            return match word.is_empty() {
+                true => Err((start, "there is nothing in the quotes".to_owned())),
+                false => Ok(Ask::Word(word)),
+            };
+        }
+        let word = self.bare();
+        let keyword = KEYWORDS.iter().find(|(known, _)| *known == word);
+        Ok(keyword.map_or_else(|| Ask::Word(word.to_owned()), |(_, ask)| ask.clone()))
+    }
+
+    /// Reads a value: bare, or in quotes with `\"` and `\\` in them. Quotes that are still open end at the
+    /// end.
+    fn value(&mut self, start: usize) -> Result<String, Wrong> {
+        if !self.eat("\"") {
+            return Ok(self.bare().to_owned());
+        }
+        let mut value = String::new();
+        let mut characters = self.rest().char_indices().peekable();
+        let mut end = None;
+        while let Some((at, c)) = characters.next() {
+            match c {
+                '"' => {
+                    end = Some(at + 1);
+                    break;
+                }
+                '\\' => match characters.next_if(|(_, next)| matches!(next, '"' | '\\')) {
+                    Some((_, escaped)) => value.push(escaped),
+                    None => value.push('\\'),
+                },
+                c => value.push(c),
+            }
+        }
+        self.at += end.unwrap_or(self.rest().len());
+        match self.ends() {
+            true => Ok(value),
+            false => Err((start, "a space has to follow the quotes".to_owned())),
+        }
+    }
+
+    fn field(&mut self, start: usize, field: &str) -> Result<Ask, Wrong> {
+        if !FIELDS.contains(&field) {
+            let known = FIELDS.map(|field| format!("{field}:")).join(", ");
+            let message = format!(
+                "there is no {field}:, only {known}; write it in quotes to look for the text"
+            );
+            return Err((start, message));
+        }
+        let at = self.at;
+        let value = self.value(start)?;
+        if value.is_empty() {
+            let example = match field {
+                "re" => "an expression, as in re:^cart-",
+                "health" => "a health, as in health:degraded",
+                "behind" => "a number, as in behind:>0",
+                "env" => "an environment, as in env:production",
+                _ => "a release or a version, as in release:v1.2*",
+            };
+            return Err((at, format!("{field}: needs {example}")));
+        }
+        match field {
+            "re" => match super::matcher::expression(&value) {
+                Ok(_) => Ok(Ask::Pattern(value)),
+                Err(error) => Err((at, cause(&error))),
+            },
+            "health" => health(&value).map_err(|message| (at, message)),
+            "behind" => behind(&value).map_err(|message| (at, message)),
+            "env" => Ok(Ask::Environment(value)),
+            _ => Ok(Ask::Place(OfPlace::Release(value))),
+        }
+    }
+
+    fn selector(&mut self) -> Result<Selector, Wrong> {
+        let mut requirements = Vec::new();
+        loop {
+            self.spaces();
+            requirements.push(self.requirement()?);
+            if !self.eat(",") {
+                break;
+            }
+        }
+        match self.ends() {
+            true => Ok(Selector { requirements }),
+            false => Err((self.at, self.unexpected("a label selector"))),
+        }
+    }
+
+    fn unexpected(&self, inside: &str) -> String {
+        match self.rest().chars().next() {
+            Some(c) => format!("{c:?} does not belong in {inside}"),
+            None => format!("{inside} is not complete"),
+        }
+    }
+
+    fn label(&mut self, what: &str, more: &[char]) -> Result<String, Wrong> {
+        let word = self.take(|c| {
+            c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') || more.contains(&c)
+        });
+        match word.is_empty() {
+            true => Err((self.at, format!("a label selector needs {what} here"))),
+            false => Ok(word.to_owned()),
+        }
+    }
+
+    fn requirement(&mut self) -> Result<Requirement, Wrong> {
+        let absent = self.eat("!");
+        let name = self.label("the name of a label", &['/'])?;
+        if absent {
+            let wanted = Wanted::Absent;
+            return Ok(Requirement { name, wanted });
+        }
+        let after = self.at;
+        self.spaces();
+        let wanted = if self.eat("!=") {
+            self.spaces();
+            Wanted::NotEqual(self.label("a value", &[])?)
+        } else if self.eat("==") || self.eat("=") {
+            self.spaces();
+            Wanted::Equal(self.label("a value", &[])?)
+        } else if let Some(values) = self.set("in")? {
+            Wanted::In(values)
+        } else if let Some(values) = self.set("notin")? {
+            Wanted::NotIn(values)
+        } else {
+            // What follows is another term.
+            self.at = after;
+            Wanted::Exists
+        };
+        Ok(Requirement { name, wanted })
+    }
+
+    /// Reads `in (a, b)`, where it is one.
+    fn set(&mut self, operator: &str) -> Result<Option<Vec<String>>, Wrong> {
+        let start = self.at;
+        if !self.eat(operator) {
+            return Ok(None);
+        }
+        self.spaces();
+        if !self.eat("(") {
+            self.at = start;
+            return Ok(None);
+        }
+        let mut values = Vec::new();
+        loop {
+            self.spaces();
+            values.push(self.label("a value", &[])?);
+            self.spaces();
+            if self.eat(")") {
+                return Ok(Some(values));
+            }
+            if !self.eat(",") {
+                return Err((self.at, self.unexpected("the values of a label")));
+            }
+        }
+    }
+}
+
+fn health(value: &str) -> Result<Ask, String> {
+    let wanted = value.to_lowercase();
+    let word = |health: &Health| health.word().to_lowercase();
+    let mut fit = Health::ALL
+        .iter()
+        .filter(|health| word(health).starts_with(&wanted));
+    match (fit.next(), fit.next()) {
+        (Some(health), None) => Ok(Ask::Place(OfPlace::Health(*health))),
+        _ => {
+            let known: Vec<String> = Health::ALL.iter().map(word).collect();
+            Err(format!(
+                "{value} is no health; it is one of {}",
+                known.join(", ")
+            ))
+        }
+    }
+}
+
+fn behind(value: &str) -> Result<Ask, String> {
+    let signed = Relation::SIGNS
+        .iter()
+        .find_map(|(sign, relation)| Some((*relation, value.strip_prefix(sign)?)));
+    let (relation, number) = signed.unwrap_or((Relation::Equal, value));
+    match number.parse() {
+        Ok(number) => Ok(Ask::Place(OfPlace::Behind(relation, number))),
+        Err(_) => Err(format!(
+            "{value} is no number of releases; write behind:2 or behind:>0"
+        )),
+    }
+}
+
+/// Says in one line what is wrong with an expression.
+fn cause(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().next_back().unwrap_or_default();
+    let cause = last.trim().trim_start_matches("error: ");
+    format!("the expression cannot be read: {cause}")
+}

@@ -1,0 +1,122 @@
+//! The keys of one mode: each is the beginning of others, or runs something, never both.
+
+use super::key::Key;
+use crate::tui::action::Action;
+
+/// What keys run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Leaf {
+    pub(super) action: Action,
+    pub(super) pressed: Vec<Key>,
+    pub(super) keys: String,
+    pub(super) desc: String,
+}
+
+/// What follows a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Node {
+    Leaf(Leaf),
+    Branch(Branch),
+}
+
+/// The keys that can be pressed next, in the order in which they were bound.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Branch {
+    next: Vec<(Key, Node)>,
+}
+
+/// Where pressed keys lead.
+pub(super) enum Found<'t> {
+    /// Nowhere.
+    Nothing,
+    /// Some of them run something already.
+    Past,
+    /// They run something.
+    Leaf(&'t Leaf),
+    /// They are the beginning of others.
+    Branch(&'t Branch),
+}
+
+impl Branch {
+    /// Returns what can be pressed next.
+    pub(super) fn next(&self) -> impl Iterator<Item = &(Key, Node)> {
+        self.next.iter()
+    }
+
+    /// Follows keys.
+    pub(super) fn find(&self, pressed: &[Key]) -> Found<'_> {
+        let Some((key, rest)) = pressed.split_first() else {
+            return Found::Branch(self);
+        };
+        match self.next.iter().find(|(known, _)| known == key) {
+            None => Found::Nothing,
+            Some((_, Node::Branch(branch))) => branch.find(rest),
+            Some((_, Node::Leaf(leaf))) if rest.is_empty() => Found::Leaf(leaf),
+            Some((_, Node::Leaf(_))) => Found::Past,
+        }
+    }
+
+    /// Lists everything that is bound.
+    pub(super) fn leaves<'t>(&'t self, into: &mut Vec<&'t Leaf>) {
+        for (_, node) in &self.next {
+            match node {
+                Node::Leaf(leaf) => into.push(leaf),
+                Node::Branch(branch) => branch.leaves(into),
+            }
+        }
+    }
+
+    /// Binds keys, in place of what the same keys ran; refuses keys of which one would begin another, and
+    /// names the other.
+    pub(super) fn bind(&mut self, keys: &[Key], leaf: Leaf) -> Result<(), String> {
+        let Some((key, rest)) = keys.split_first() else {
+            return Ok(());
+        };
+        let position = self.next.iter().position(|(known, _)| known == key);
+        match position.and_then(|position| self.next.get_mut(position)) {
+            None => {
+                let mut node = Node::Leaf(leaf);
+                for key in rest.iter().rev() {
+                    let next = vec![(*key, node)];
+                    node = Node::Branch(Branch { next });
+                }
+                self.next.push((*key, node));
+                Ok(())
+            }
+            Some((_, Node::Branch(branch))) if !rest.is_empty() => branch.bind(rest, leaf),
+            Some((_, Node::Leaf(old))) if rest.is_empty() => {
+                *old = leaf;
+                Ok(())
+            }
+            Some((_, Node::Leaf(old))) => Err(old.keys.clone()),
+            Some((_, Node::Branch(branch))) => {
+                let mut leaves = Vec::new();
+                branch.leaves(&mut leaves);
+                Err(leaves
+                    .first()
+                    .map(|leaf| leaf.keys.clone())
+                    .unwrap_or_default())
+            }
+        }
+    }
+
+    /// Unbinds keys and all that they begin; tells whether there was something.
+    pub(super) fn unbind(&mut self, keys: &[Key]) -> bool {
+        let Some((key, rest)) = keys.split_first() else {
+            return false;
+        };
+        let Some(position) = self.next.iter().position(|(known, _)| known == key) else {
+            return false;
+        };
+        let (unbound, empty) = match self.next.get_mut(position) {
+            Some((_, Node::Branch(branch))) if !rest.is_empty() => {
+                (branch.unbind(rest), branch.next.is_empty())
+            }
+            _ => (rest.is_empty(), rest.is_empty()),
+        };
+        if empty {
+            self.next.remove(position);
+        }
+        unbound
+    }
+}

@@ -1,0 +1,33 @@
+//! The terminal UI: what runs where, at a glance, and every action from the keyboard.
+//!
+//! A key goes through the [`keymap`] and becomes an [`action::Action`]. [`update`] is pure: it changes the
+//! [`model`] and says which [`effect`]s are wanted. Effects run beside the keyboard and come back as
+//! events. Only what the target's watches tell is shown, never what was hoped for.
+
+pub mod action;
+mod commands;
+mod confirm;
+pub mod effect;
+pub mod filter;
+mod jumping;
+pub mod keymap;
+pub mod model;
+mod mouse;
+mod opening;
+pub mod order;
+mod orders;
+pub mod pen;
+pub mod picture;
+pub mod prompt;
+mod prompting;
+pub mod roster;
+pub mod run;
+pub mod runner;
+pub mod screens;
+pub mod tasks;
+pub mod terminal;
+pub mod theme;
+mod tour;
+pub mod update;
+pub mod view;
+mod widgets;

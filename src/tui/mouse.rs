@@ -1,0 +1,28 @@
+//! The mouse, where it is wanted: the wheel scrolls.
+
+use crossterm::event::{MouseEvent, MouseEventKind};
+use jiff::Timestamp;
+
+use super::action::Action;
+use super::effect::Effect;
+use super::model::Model;
+use super::update::run;
+use crate::engine::world::World;
+
+/// Takes what the mouse did.
+pub fn used(
+    model: &mut Model,
+    world: &World,
+    now: Timestamp,
+    mouse: MouseEvent,
+    effects: &mut Vec<Effect>,
+) {
+    let action = match mouse.kind {
+        MouseEventKind::ScrollUp => Action::Up,
+        MouseEventKind::ScrollDown => Action::Down,
+        _ => return,
+    };
+    if model.over.is_none() {
+        run(model, world, now, action, effects);
+    }
+}

@@ -1,0 +1,310 @@
+//! What a person orders from the keyboard, and its plan: moves of pins, marks and collections.
+//!
+//! Each order says the command line that does the same.
+
+use crate::api::release::Verdict;
+use crate::engine::actions::gc::{Collection, Gc};
+use crate::engine::actions::mark::{Mark, Marking};
+use crate::engine::actions::rollback::Target;
+use crate::engine::desk::{self, Draft};
+use crate::engine::marking;
+use crate::engine::plan::Plan;
+
+/// Something that a person wants done.
+#[derive(Clone, Debug)]
+pub enum Order {
+    /// Something about pins.
+    Move(desk::Order),
+    /// A release is called bad, or good again.
+    Mark(Mark),
+    /// What nobody needs goes.
+    Collect(Gc),
+}
+
+/// An order with its plan.
+#[derive(Clone, Debug)]
+pub enum Prepared {
+    /// Something about pins.
+    Moves(Box<Draft>),
+    /// A mark.
+    Mark(Marking),
+    /// A collection.
+    Collection(Collection),
+}
+
+impl Order {
+    /// Returns the word for what is done.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::Move(desk::Order::Deploy { .. }) => "deploy",
+            Self::Move(desk::Order::Promote(_)) => "promote",
+            Self::Move(desk::Order::Rollback { .. }) => "rollback",
+            Self::Move(desk::Order::Pin(_)) => "hold",
+            Self::Move(desk::Order::Unpin(_)) => "unhold",
+            Self::Move(desk::Order::Undo(_)) => "undo",
+            Self::Mark(mark) => match mark.verdict {
+                Verdict::Bad => "mark bad",
+                Verdict::Good => "mark good",
+            },
+            Self::Collect(_) => "collect",
+        }
+    }
+
+    /// Returns what it is done to, in a few words.
+    pub fn subject(&self) -> String {
+        match self {
+            Self::Move(desk::Order::Promote(promote)) => {
+                let what = match promote.components.as_slice() {
+                    [one] => one.clone(),
+                    several => format!("{} components", several.len()),
+                };
+                format!("{what}  from  {}  to  {}", promote.from, promote.to)
+            }
+            Self::Move(order) => {
+                let (component, environment) = order.place().unwrap_or_default();
+                format!("{component}  in  {environment}")
+            }
+            Self::Mark(mark) => mark.release.clone(),
+            Self::Collect(_) => "releases and snapshots that nobody needs".to_owned(),
+        }
+    }
+
+    /// Returns the command line that does the same.
+    pub fn command_line(&self, reason: Option<&str>) -> String {
+        let mut words: Vec<String> = vec!["bowline".to_owned()];
+        let mut add = |more: &[&str]| words.extend(more.iter().map(|word| quoted(word)));
+        match self {
+            Self::Move(desk::Order::Deploy {
+                component,
+                environment,
+                release,
+                skip_path,
+            }) => {
+                add(&["deploy", component, "--environment", environment]);
+                if let Some(release) = release {
+                    add(&["--release", release]);
+                }
+                if *skip_path {
+                    add(&["--skip-path"]);
+                }
+            }
+            Self::Move(desk::Order::Promote(promote)) => {
+                add(&["promote"]);
+                for component in &promote.components {
+                    add(&[component]);
+                }
+                add(&["--from", &promote.from, "--to", &promote.to]);
+                if promote.unready {
+                    add(&["--unready"]);
+                }
+                if promote.skip_path {
+                    add(&["--skip-path"]);
+                }
+            }
+            Self::Move(desk::Order::Rollback {
+                component,
+                environment,
+                to,
+                hold,
+            }) => {
+                add(&["rollback", component, "--environment", environment]);
+                match to {
+                    Target::LastGood => {}
+                    Target::Release(release) => add(&["--to", release]),
+                    Target::Revision(revision) => add(&["--to-revision", &revision.to_string()]),
+                }
+                if !hold {
+                    add(&["--no-hold"]);
+                }
+            }
+            Self::Move(desk::Order::Pin(pin)) => {
+                add(&["pin", &pin.component, "--environment", &pin.environment]);
+                if let Some(until) = pin.until {
+                    add(&["--until", &format!("{until:.0}")]);
+                }
+                if let Some(release) = &pin.release {
+                    add(&["--release", release]);
+                }
+            }
+            Self::Move(desk::Order::Unpin(unpin)) => {
+                add(&[
+                    "unpin",
+                    &unpin.component,
+                    "--environment",
+                    &unpin.environment,
+                ]);
+                if let Some(hold) = &unpin.hold {
+                    add(&["--hold", hold]);
+                }
+            }
+            Self::Move(desk::Order::Undo(undo)) => {
+                add(&["undo", &undo.component, "--environment", &undo.environment]);
+            }
+            Self::Mark(mark) => add(&["mark", marking::word(mark.verdict), &mark.release]),
+            Self::Collect(gc) => {
+                add(&["gc", "--confirm"]);
+                for component in &gc.components {
+                    add(&[component]);
+                }
+                if let Some(keep) = gc.keep {
+                    add(&["--keep", &keep.to_string()]);
+                }
+            }
+        }
+        if let Some(reason) = reason.filter(|reason| !reason.trim().is_empty()) {
+            add(&["--reason", reason]);
+        }
+        words.join(" ")
+    }
+}
+
+impl Prepared {
+    /// Returns the plan of moves, where it is one.
+    pub fn plan(&self) -> Option<&Plan> {
+        match self {
+            Self::Moves(draft) => Some(&draft.plan),
+            Self::Mark(_) | Self::Collection(_) => None,
+        }
+    }
+
+    /// Says why it is done.
+    pub fn because(&mut self, reason: Option<String>) {
+        match self {
+            Self::Moves(draft) => draft.plan.because(reason),
+            Self::Mark(marking) => marking.reason = reason,
+            Self::Collection(collection) => collection.reason = reason,
+        }
+    }
+
+    /// Returns the kubectl commands that come closest, for the command log.
+    pub fn kubectl(&self) -> Vec<String> {
+        match self {
+            Self::Moves(draft) => {
+                let changing = draft.plan.items.iter().filter(|item| !item.unchanged);
+                let patch = |item: &crate::engine::plan::Item| {
+                    let spec = serde_json::json!({
+                        "spec": {"releaseRef": {"name": item.release_ref}, "holds": item.holds}
+                    });
+                    format!(
+                        "kubectl patch releasepins.openchoreo.dev {} --namespace {} --type merge --patch {}",
+                        quoted(&item.pin.name),
+                        quoted(&item.pin.namespace),
+                        quoted(&spec.to_string())
+                    )
+                };
+                changing.map(patch).collect()
+            }
+            Self::Mark(marking) => vec![format!(
+                "kubectl annotate releases.openchoreo.dev {} --namespace {} --overwrite {}",
+                quoted(&marking.release.name),
+                quoted(&marking.release.namespace),
+                quoted(&format!(
+                    "bowline.dev/mark={}",
+                    serde_json::json!({"verdict": marking.verdict, "note": marking.reason})
+                ))
+            )],
+            Self::Collection(collection) => {
+                let line = |candidate: &crate::engine::actions::gc::Candidate| {
+                    let kind = match candidate.environment {
+                        None => "releases.openchoreo.dev",
+                        Some(_) => "componentenvsnapshots.openchoreo.dev",
+                    };
+                    format!(
+                        "kubectl delete {kind} {} --namespace {}",
+                        quoted(&candidate.key.name),
+                        quoted(&candidate.key.namespace)
+                    )
+                };
+                collection.going().map(line).collect()
+            }
+        }
+    }
+}
+
+/// Writes a word as a shell reads it.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::actions::pin::PinHold;
+    use crate::engine::actions::promote::Promote;
+    use crate::engine::actions::undo::Undo;
+
+    #[test]
+    fn an_order_is_also_a_command_line() {
+        let rollback = |to, hold| {
+            Order::Move(desk::Order::Rollback {
+                component: "cart".into(),
+                environment: "production".into(),
+                to,
+                hold,
+            })
+        };
+        let promote = |components: &[&str], skip_path| {
+            Order::Move(desk::Order::Promote(Promote {
+                components: components.iter().map(|name| (*name).to_owned()).collect(),
+                from: "dev".into(),
+                to: "staging".into(),
+                unready: skip_path,
+                skip_path,
+            }))
+        };
+        for (order, reason, expected) in [
+            (
+                rollback(Target::LastGood, true),
+                Some("errors up since 13:41"),
+                "bowline rollback cart --environment production --reason 'errors up since 13:41'",
+            ),
+            (
+                rollback(Target::Revision(4), false),
+                None,
+                "bowline rollback cart --environment production --to-revision 4 --no-hold",
+            ),
+            (
+                rollback(Target::Release("cart-v1".into()), true),
+                Some("it's bad"),
+                r"bowline rollback cart --environment production --to cart-v1 --reason 'it'\''s bad'",
+            ),
+            (
+                promote(&["a", "b"], true),
+                None,
+                "bowline promote a b --from dev --to staging --unready --skip-path",
+            ),
+            (
+                Order::Move(desk::Order::Pin(PinHold {
+                    component: "cart".into(),
+                    environment: "dev".into(),
+                    until: Some("2026-01-06T12:00:00Z".parse().unwrap()),
+                    release: None,
+                })),
+                Some(" "),
+                "bowline pin cart --environment dev --until 2026-01-06T12:00:00Z",
+            ),
+            (
+                Order::Move(desk::Order::Undo(Undo {
+                    component: "cart".into(),
+                    environment: "dev".into(),
+                })),
+                None,
+                "bowline undo cart --environment dev",
+            ),
+            (
+                Order::Mark(Mark {
+                    release: "cart-v1".into(),
+                    verdict: Verdict::Bad,
+                }),
+                Some("leaks"),
+                "bowline mark bad cart-v1 --reason leaks",
+            ),
+        ] {
+            assert_eq!(order.command_line(reason), expected);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! From the read model to rows: which of them an event concerns, and what they say.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::{Kind, Roster};
+use crate::engine::matrix::Columns;
+use crate::engine::world::feed::Touched;
+use crate::engine::world::{Key, Source, World};
+use crate::tui::filter::{Facts, Matcher, View};
+
+impl Roster {
+    /// Reads everything anew; what is selected and marked stays so where it is still there.
+    pub fn rebuild(&mut self, world: &World, now: Timestamp) {
+        let stood = self.position();
+        self.columns = Columns::of(world, self.namespace.as_deref());
+        self.matcher = Matcher::new(&self.filter, self.columns.names());
+        self.rows.clear();
+        self.free.clear();
+        self.slots.clear();
+        self.order.clear();
+        self.shown.clear();
+        self.expiries.clear();
+        self.totals = super::Totals::default();
+        for key in self.keys(world) {
+            if let Some(facts) = self.facts(world, &key, now) {
+                let slot = self.insert(key, facts);
+                self.order.push(slot);
+            }
+        }
+        self.arrange();
+        self.marked.retain(|key| self.slots.contains_key(key));
+        match &self.selected {
+            Some(key) if !self.slots.contains_key(key) => {
+                self.selected = None;
+                self.select_near(stood.unwrap_or_default());
+            }
+            _ => self.hand_over(),
+        }
+    }
+
+    /// Takes in one change of the read model; tells whether any row changed.
+    pub fn touch(&mut self, world: &World, touched: &Touched, now: Timestamp) -> bool {
+        let Some(key) = &touched.key else {
+            // A list of another kind than the rows say nothing of changes none of them.
+            if self.concerns(touched.source) {
+                self.rebuild(world, now);
+            }
+            return self.concerns(touched.source);
+        };
+        if !self.is_here(key) || !self.concerns(touched.source) {
+            return false;
+        }
+        if self.changes_columns(world, touched.source, key) {
+            self.rebuild(world, now);
+            return true;
+        }
+        let mut changed = false;
+        for key in self.affected(world, touched, key) {
+            let facts = self.facts(world, &key, now);
+            changed |= self.put(&key, facts);
+        }
+        changed
+    }
+
+    /// Takes in that time went by: holds end. Tells whether any row changed.
+    pub fn tick(&mut self, world: &World, now: Timestamp) -> bool {
+        let mut changed = false;
+        while let Some((at, slot)) = self.expiries.first().copied() {
+            if at > now {
+                break;
+            }
+            self.expiries.pop_first();
+            let key = self.row(slot).map(|row| row.key.clone());
+            if let Some(key) = key {
+                let facts = self.facts(world, &key, now);
+                changed |= self.put(&key, facts);
+            }
+        }
+        changed
+    }
+
+    /// Returns when a hold ends next, and with it what a row says.
+    pub fn next_expiry(&self) -> Option<Timestamp> {
+        self.expiries.first().map(|(at, _)| *at)
+    }
+
+    fn is_here(&self, key: &Key) -> bool {
+        let namespace = self.namespace.as_ref();
+        namespace.is_none_or(|namespace| *namespace == key.namespace)
+    }
+
+    fn concerns(&self, source: Source) -> bool {
+        match (self.kind, source) {
+            (Kind::Snapshots, Source::Releases | Source::Pins) => false,
+            (Kind::Snapshots, _) => true,
+            // A component that has nothing but snapshots is one all the same.
+            (Kind::Components, _) => true,
+            (Kind::Pins | Kind::Releases, source) => source != Source::Snapshots,
+        }
+    }
+
+    /// Tells whether other environments are there, or in another order, than when the rows were made.
+    fn changes_columns(&self, world: &World, source: Source, key: &Key) -> bool {
+        match source {
+            Source::Environments | Source::Pipelines => {
+                Columns::of(world, self.namespace.as_deref()) != self.columns
+            }
+            Source::Pins => {
+                let environment = world.pin(key).map(|pin| &pin.environment);
+                environment.is_some_and(|name| self.columns.position(name).is_none())
+            }
+            Source::Releases | Source::Snapshots => false,
+        }
+    }
+
+    /// Returns the rows that an object has a say in.
+    fn affected(&self, world: &World, touched: &Touched, key: &Key) -> BTreeSet<Key> {
+        let component = touched.component.as_ref().map(|name| Key {
+            namespace: key.namespace.clone(),
+            name: name.clone(),
+        });
+        let own = match (self.kind, touched.source) {
+            (Kind::Components, _) => component.clone(),
+            (Kind::Releases, Source::Releases)
+            | (Kind::Pins, Source::Pins)
+            | (Kind::Snapshots, Source::Snapshots) => Some(key.clone()),
+            _ => None,
+        };
+        let mut affected: BTreeSet<Key> = own.into_iter().collect();
+        // How far a pin is behind depends on its neighbours, and where a release runs on the pins.
+        if let Some(component) = component {
+            match self.kind {
+                Kind::Pins => {
+                    affected.extend(world.pins_of(&component).map(|pin| pin.key.clone()));
+                }
+                Kind::Releases => {
+                    let releases = world.releases_of(&component);
+                    affected.extend(releases.map(|release| release.key.clone()));
+                }
+                Kind::Components | Kind::Snapshots => {}
+            }
+        }
+        affected
+    }
+
+    fn keys(&self, world: &World) -> Vec<Key> {
+        let all: Vec<&Key> = match self.kind {
+            Kind::Components => world.components().collect(),
+            Kind::Releases => world.all_releases().map(|row| &row.key).collect(),
+            Kind::Pins => world.all_pins().map(|row| &row.key).collect(),
+            Kind::Snapshots => world.all_snapshots().map(|row| &row.key).collect(),
+        };
+        let here = all.into_iter().filter(|key| self.is_here(key));
+        here.cloned().collect()
+    }
+
+    /// Says what there is to say of an object, where it is there.
+    fn facts(&self, world: &World, key: &Key, now: Timestamp) -> Option<Facts> {
+        let view = View {
+            world,
+            columns: &self.columns,
+            user: &self.user,
+            now,
+        };
+        match self.kind {
+            Kind::Components => world
+                .has_component(key)
+                .then(|| Facts::of_component(&view, key)),
+            Kind::Releases => Some(Facts::of_release(&view, world.release(key)?)),
+            Kind::Pins => Some(Facts::of_pin(&view, world.pin(key)?)),
+            Kind::Snapshots => Some(Facts::of_snapshot(&view, world.snapshot(key)?)),
+        }
+    }
+}

@@ -1,0 +1,457 @@
+//! The loop: what happens at the terminal, on the target and in the background becomes events; what is
+//! wanted is carried out; and a frame is drawn where something changed.
+//!
+//! A key draws at once. What watches tell draws at most once in [`FRAME`], and while
+//! nothing happens nothing is drawn but an age that turns over.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use futures::{FutureExt, Stream, StreamExt};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::effect::{Destination, Effect};
+use super::keymap::Keymap;
+use super::model::{Event, Ground, Level, Look, Model};
+use super::pen;
+use super::runner::{self, Runner, Session};
+use super::terminal::input::{Events, Input};
+use super::terminal::osc::Rgb;
+use super::terminal::signals::Signal;
+use super::terminal::{OpenError, Terminal, signals};
+use super::theme::{Background, Depth, Theme};
+use super::tour::Tour;
+use super::update::{say, update};
+use super::view::view;
+use crate::connect::{self, Connection, Environment, Options, Target};
+use crate::controllers::beside::Beside;
+use crate::engine::world::Source;
+use crate::engine::world::feed::Touched;
+use crate::resolve::git::Git;
+
+/// What watches tell is drawn at most this often.
+const FRAME: Duration = Duration::from_millis(16);
+/// How long the terminal may take to say what its background is.
+const BACKGROUND: Duration = Duration::from_millis(60);
+
+/// How the UI is opened.
+#[derive(Clone, Debug, Default)]
+pub struct Start {
+    /// Whether the tour begins.
+    pub tour: bool,
+    /// The theme; as the terminal's background wants it where it is absent.
+    pub theme: Option<String>,
+    /// The keymap that the user's lines are laid over.
+    pub keymap: Option<String>,
+    /// Whether only ASCII characters are drawn.
+    pub ascii: bool,
+    /// Whether the mouse is used.
+    pub mouse: bool,
+}
+
+/// Why the UI ended.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// There is no terminal.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// There is no target.
+    #[error(transparent)]
+    Connect(#[from] connect::Error),
+    /// The terminal does not take what is drawn.
+    #[error("the terminal does not take what is drawn: {0}")]
+    Draw(#[from] std::io::Error),
+}
+
+/// Opens the UI on a target, until the person leaves it.
+pub async fn open(
+    options: Options,
+    environment: Environment,
+    git: Git,
+    start: Start,
+) -> Result<(), RunError> {
+    let variable = |name: &str| {
+        let value = environment.variables.get(std::ffi::OsStr::new(name));
+        value.and_then(|value| value.to_str()).map(str::to_owned)
+    };
+    // Who cannot connect at all is told on a terminal that was left alone.
+    // Actions on a repository are commits, which the screens do not make yet.
+    let options = Options {
+        readonly: options.readonly || options.repo.is_some(),
+        ..options
+    };
+    let connection = connect::connect(&options, &environment).await?;
+    let term = variable("TERM").unwrap_or_default();
+    let (terminal, mut events) = Terminal::open(&term, variable("TMUX").is_some(), start.mouse)?;
+    let background = match start.theme {
+        Some(_) => None,
+        None => events.background(BACKGROUND).await,
+    };
+    let (look, faults) = look(&start, &environment, background, &variable);
+    let size = terminal.size()?;
+    let (sender, answers) = mpsc::unbounded_channel();
+    let link = Link::to(connection, &options, &environment, &git, &sender);
+    let mut model = Model::new(
+        ground(&link.session, &environment, &options),
+        look,
+        (size.width, size.height),
+    );
+    model.tour = start.tour.then(Tour::default);
+    if let Some(fault) = faults.first() {
+        say(&mut model, Timestamp::now(), Level::Warning, fault.clone());
+    }
+    let mut screen = Loop {
+        terminal,
+        model,
+        link,
+        sender,
+        options,
+        environment,
+        git,
+    };
+    screen.run(events, answers).await
+}
+
+/// A target that is followed, with what runs beside it.
+struct Link {
+    session: Arc<Session>,
+    runner: Runner,
+    versions: watch::Receiver<u64>,
+    touched: std::pin::Pin<Box<dyn Stream<Item = Touched> + Send>>,
+    beside: Option<JoinHandle<()>>,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // What is cut off here is done by whoever runs the controllers next.
+        if let Some(beside) = &self.beside {
+            beside.abort();
+        }
+    }
+}
+
+impl Link {
+    fn to(
+        connection: Connection,
+        options: &Options,
+        environment: &Environment,
+        git: &Git,
+        sender: &UnboundedSender<Event>,
+    ) -> Self {
+        let beside = matches!(connection.target, Target::Embedded { .. }).then(|| {
+            let (connection, options, environment, git) = (
+                connection.clone(),
+                options.clone(),
+                environment.clone(),
+                git.clone(),
+            );
+            tokio::spawn(async move {
+                let beside = Beside {
+                    connection: &connection,
+                    options: &options,
+                    environment: &environment,
+                    git: &git,
+                };
+                if let Err(error) = beside.until(std::future::pending::<()>()).await {
+                    tracing::warn!(%error, "the controllers do not run here");
+                }
+            })
+        });
+        let session = Arc::new(Session::start(connection, git.clone()));
+        runner::introduce(&session, sender);
+        Self {
+            versions: session.feed.versions(),
+            touched: Box::pin(session.feed.touched()),
+            runner: Runner::new(session.clone(), sender.clone()),
+            session,
+            beside,
+        }
+    }
+}
+
+struct Loop {
+    terminal: Terminal,
+    model: Model,
+    link: Link,
+    sender: UnboundedSender<Event>,
+    options: Options,
+    environment: Environment,
+    git: Git,
+}
+
+/// Whether the loop goes on.
+enum Going {
+    On,
+    Out,
+}
+
+impl Loop {
+    async fn run(
+        &mut self,
+        mut events: Events,
+        mut answers: UnboundedReceiver<Event>,
+    ) -> Result<(), RunError> {
+        // What the watches have brought before anybody looked.
+        self.tell(Event::World(Vec::new())).await?;
+        let mut turns = self.draw()?;
+        let mut drawn = Instant::now();
+        let mut stale = false;
+        loop {
+            let wake = turns.map(|at| {
+                let wait = at.duration_since(self.link.session.now());
+                Instant::now() + Duration::try_from(wait).unwrap_or_default()
+            });
+            let frame = stale.then(|| drawn + FRAME);
+            tokio::select! {
+                biased;
+                inputs = events.next() => {
+                    for input in inputs {
+                        if let Going::Out = self.input(input).await? {
+                            return Ok(());
+                        }
+                    }
+                    stale = true;
+                    drawn = Instant::now() - FRAME;
+                }
+                answer = answers.recv() => {
+                    let mut next = answer;
+                    while let Some(event) = next {
+                        if let Going::Out = self.tell(event).await? {
+                            return Ok(());
+                        }
+                        next = answers.try_recv().ok();
+                    }
+                    stale = true;
+                }
+                _ = self.link.versions.changed() => {
+                    self.follow().await?;
+                    stale = true;
+                }
+                () = until(frame) => {
+                    turns = self.draw()?;
+                    drawn = Instant::now();
+                    stale = false;
+                }
+                () = until(wake) => {
+                    self.tell(Event::Tick).await?;
+                    turns = None;
+                    stale = true;
+                }
+            }
+        }
+    }
+
+    /// Takes in what changed in the read model since the last time.
+    async fn follow(&mut self) -> Result<(), RunError> {
+        let mut touched = Vec::new();
+        while let Some(Some(one)) = self.link.touched.next().now_or_never() {
+            touched.push(one);
+        }
+        let environments = touched.iter().any(|one| one.source == Source::Environments);
+        if !touched.is_empty() {
+            self.tell(Event::World(touched)).await?;
+        }
+        if environments {
+            let names = {
+                let world = self.link.session.feed.world();
+                world.environment_names(&self.model.ground.namespace)
+            };
+            self.link.runner.run(Effect::Rights(0, names));
+        }
+        Ok(())
+    }
+
+    async fn input(&mut self, input: Input) -> Result<Going, RunError> {
+        let event = match input {
+            Input::Key(key) => Event::Key(key),
+            Input::Paste(text) => Event::Paste(text),
+            Input::Mouse(mouse) => Event::Mouse(mouse),
+            Input::Focus(focused) => Event::Focus(focused),
+            Input::Resize(size) => {
+                self.terminal.resize(size);
+                Event::Resize(size.width, size.height)
+            }
+            Input::Background(_) => return Ok(Going::On),
+            Input::Signal(Signal::Stop) => {
+                self.terminal.suspend()?;
+                return Ok(Going::On);
+            }
+            Input::Signal(Signal::Continued) => {
+                self.terminal.resume()?;
+                return Ok(Going::On);
+            }
+            Input::Signal(Signal::End(signal)) => {
+                signals::end_by(signal);
+                return Ok(Going::Out);
+            }
+            Input::Gone => return Ok(Going::Out),
+        };
+        self.tell(event).await
+    }
+
+    /// Lets the model take in an event, and does what it wants.
+    async fn tell(&mut self, event: Event) -> Result<Going, RunError> {
+        let effects = {
+            let world = self.link.session.feed.world();
+            update(&mut self.model, &world, self.link.session.now(), event)
+        };
+        for effect in effects {
+            let Some(effect) = self.link.runner.run(effect) else {
+                continue;
+            };
+            match effect {
+                Effect::Quit => return Ok(Going::Out),
+                Effect::Suspend => {
+                    if !self.terminal.suspend()? {
+                        let words = "no shell waits that could bring bowline back";
+                        say(
+                            &mut self.model,
+                            self.link.session.now(),
+                            Level::Warning,
+                            words,
+                        );
+                    }
+                }
+                Effect::Redraw => self.terminal.redraw()?,
+                Effect::Copy(text) => {
+                    if let Err(error) = self.terminal.copy(&text) {
+                        say(
+                            &mut self.model,
+                            self.link.session.now(),
+                            Level::Warning,
+                            error.to_string(),
+                        );
+                    }
+                }
+                Effect::Connect(_, destination) => self.connect(destination).await,
+                _ => {}
+            }
+        }
+        Ok(Going::On)
+    }
+
+    /// Goes to another context or namespace; where that fails, everything stays as it is.
+    async fn connect(&mut self, destination: Destination) {
+        let mut options = self.options.clone();
+        if destination.context.is_some() {
+            options.context = destination.context;
+            options.embedded = None;
+            options.namespace = None;
+        }
+        if destination.namespace.is_some() {
+            options.namespace = destination.namespace;
+        }
+        let now = self.link.session.now();
+        match connect::connect(&options, &self.environment).await {
+            Err(error) => say(&mut self.model, now, Level::Error, error.to_string()),
+            Ok(connection) => {
+                let link = Link::to(
+                    connection,
+                    &options,
+                    &self.environment,
+                    &self.git,
+                    &self.sender,
+                );
+                self.link = link;
+                self.options = options;
+                let ground = ground(&self.link.session, &self.environment, &self.options);
+                let _ = self.sender.send(Event::Connected(0, Ok(Box::new(ground))));
+            }
+        }
+    }
+
+    /// Draws a frame; returns when something on it turns over by itself.
+    fn draw(&mut self) -> Result<Option<Timestamp>, RunError> {
+        let now = self.link.session.now();
+        let world = self.link.session.feed.world();
+        let mut turns = None;
+        self.terminal.draw(|frame| {
+            turns = view(&self.model, &world, now, frame.buffer_mut());
+        })?;
+        Ok(turns)
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Chooses how things look; what is wrong in the user's files is said.
+fn look(
+    start: &Start,
+    environment: &Environment,
+    background: Option<Rgb>,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> (Look, Vec<String>) {
+    let directory = environment.config_dir.as_deref();
+    let depth = Depth::of(
+        variable("NO_COLOR").as_deref(),
+        variable("COLORTERM").as_deref(),
+        variable("TERM").as_deref(),
+    );
+    let background = match background {
+        Some(Rgb { red, green, blue }) => Background::of_channels([red, green, blue]),
+        None => Background::of(None, variable("COLORFGBG").as_deref()),
+    };
+    let name = start.theme.as_deref().unwrap_or(background.theme());
+    let (theme, theme_faults) = Theme::load(name, directory);
+    let (keymap, key_faults) =
+        Keymap::load(start.keymap.as_deref().unwrap_or("default"), directory);
+    let utf8 = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .iter()
+        .find_map(|name| variable(name));
+    let utf8 = utf8.is_none_or(|value| {
+        let value = value.to_ascii_lowercase();
+        value.contains("utf-8") || value.contains("utf8")
+    });
+    let glyphs = match start.ascii || !utf8 {
+        true => &pen::ASCII,
+        false => &pen::UNICODE,
+    };
+    let faults = theme_faults.iter().map(ToString::to_string);
+    let faults = faults
+        .chain(key_faults.iter().map(ToString::to_string))
+        .collect();
+    let look = Look {
+        theme: theme.at(depth),
+        keymap,
+        glyphs,
+    };
+    (look, faults)
+}
+
+/// Says where we are.
+fn ground(session: &Session, environment: &Environment, options: &Options) -> Ground {
+    let connection = &session.connection;
+    let target = match &connection.target {
+        Target::Context { name, .. } => name.clone(),
+        Target::Pod => "in this pod".to_owned(),
+        Target::Embedded { .. } => "embedded".to_owned(),
+        Target::Repository { directory } => directory.display().to_string(),
+    };
+    Ground {
+        target,
+        namespace: connection.namespace.clone(),
+        user: session
+            .who
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .user
+            .clone(),
+        readonly: connection.readonly.clone(),
+        protected: false,
+        armed: None,
+        simulated: matches!(connection.target, Target::Embedded { .. }),
+        contexts: connect::contexts(options, environment),
+        rights: Default::default(),
+        zone: TimeZone::system(),
+    }
+}

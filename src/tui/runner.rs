@@ -1,0 +1,363 @@
+//! Carries out effects beside the keyboard: one task each, whose answer comes back as an event.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use futures::future::join_all;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use kube::Api;
+use kube::api::{ListParams, PostParams};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::JoinHandle;
+
+use super::effect::{Answer, Became, Effect, Place, Previews, Refused, Ticket};
+use super::model::Event;
+use super::order::{Order, Prepared};
+use crate::api::audit::AuditEntry;
+use crate::api::names;
+use crate::connect::{Connection, explain};
+use crate::engine::actions::{gc, mark};
+use crate::engine::apply::apply_all;
+use crate::engine::collect::Collector;
+use crate::engine::desk::{Desk, NoDraft};
+use crate::engine::marking::{self, Marked};
+use crate::engine::pages;
+use crate::engine::plan::Asked;
+use crate::engine::rules::Refusal;
+use crate::engine::whoami::{self, Whoami};
+use crate::engine::world::feed::Feed;
+use crate::resolve::git::Git;
+
+/// How long a release is remembered after it was collected, to put it back if a pin names it by then.
+const REMEMBERS: Duration = Duration::from_secs(1);
+/// How long is waited before the target is asked again who we are, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// A target that effects are carried out on.
+pub struct Session {
+    /// The target.
+    pub connection: Connection,
+    /// Its read model.
+    pub feed: Feed,
+    /// Who reads git references.
+    pub git: Git,
+    /// Who the server takes us for, and how far its clock is ahead of ours; nobody until it has answered.
+    pub who: RwLock<Whoami>,
+}
+
+impl Session {
+    /// Begins to follow a target.
+    pub fn start(connection: Connection, git: Git) -> Self {
+        Self {
+            feed: Feed::start(&connection.client, Some(&connection.namespace)),
+            connection,
+            git,
+            who: RwLock::new(Whoami {
+                user: String::new(),
+                ahead: SignedDuration::ZERO,
+            }),
+        }
+    }
+
+    fn who(&self) -> Whoami {
+        self.who
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Returns what time it is where we act.
+    pub fn now(&self) -> Timestamp {
+        let now = Timestamp::now();
+        now.checked_add(self.who().ahead).unwrap_or(now)
+    }
+
+    fn desk(&self) -> Desk<'_> {
+        Desk {
+            connection: &self.connection,
+            feed: &self.feed,
+            git: &self.git,
+        }
+    }
+
+    fn asked(&self, operation: String, reason: Option<String>) -> Asked {
+        Asked {
+            operation,
+            now: self.now(),
+            user: self.who().user,
+            reason,
+            namespace: self.connection.namespace.clone(),
+        }
+    }
+}
+
+/// Carries out effects on one target; dropping it stops what only reads.
+pub struct Runner {
+    session: Arc<Session>,
+    events: UnboundedSender<Event>,
+    running: HashMap<Ticket, (JoinHandle<()>, Arc<AtomicBool>)>,
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        // What writes is brought to its end; only its answer has nobody to go to.
+        for (task, writing) in self.running.values() {
+            if !writing.load(Ordering::SeqCst) {
+                task.abort();
+            }
+        }
+    }
+}
+
+impl Runner {
+    /// Makes a runner whose answers go to `events`.
+    pub fn new(session: Arc<Session>, events: UnboundedSender<Event>) -> Self {
+        Self {
+            session,
+            events,
+            running: HashMap::new(),
+        }
+    }
+
+    /// Tells whether something is under way.
+    pub fn is_busy(&mut self) -> bool {
+        self.running.retain(|_, (task, _)| !task.is_finished());
+        !self.running.is_empty()
+    }
+
+    /// Begins to carry out an effect; those that are about the terminal are handed back.
+    pub fn run(&mut self, effect: Effect) -> Option<Effect> {
+        self.running.retain(|_, (task, _)| !task.is_finished());
+        let session = self.session.clone();
+        match effect {
+            Effect::Plan(ticket, order) => {
+                let events = self.events.clone();
+                self.spawn(ticket, false, async move {
+                    plan(&session, ticket, *order, &events).await;
+                    None
+                });
+            }
+            Effect::Apply(ticket, prepared, reason) => self.spawn(ticket, true, async move {
+                Some(Answer::Applied(apply(&session, *prepared, reason).await))
+            }),
+            Effect::Cancel(ticket) => {
+                if let Some((task, writing)) = self.running.get(&ticket)
+                    && !writing.load(Ordering::SeqCst)
+                {
+                    task.abort();
+                }
+            }
+            Effect::Cause(ticket, place) => self.spawn(ticket, false, async move {
+                let entry = cause(&session, &place).await;
+                Some(Answer::Cause(place, entry))
+            }),
+            Effect::Rights(ticket, environments) => self.spawn(ticket, false, async move {
+                Some(Answer::Rights(rights(&session, environments).await))
+            }),
+            Effect::Revisions(..)
+            | Effect::Compare(..)
+            | Effect::Record(_)
+            | Effect::Describe(..)
+            | Effect::Export(..) => {}
+            other @ (Effect::Quit
+            | Effect::Suspend
+            | Effect::Redraw
+            | Effect::Copy(_)
+            | Effect::Connect(..)
+            | Effect::Arm(_)) => return Some(other),
+        }
+        None
+    }
+
+    fn spawn(
+        &mut self,
+        ticket: Ticket,
+        writes: bool,
+        work: impl Future<Output = Option<Answer>> + Send + 'static,
+    ) {
+        let events = self.events.clone();
+        let task = tokio::spawn(async move {
+            if let Some(answer) = work.await {
+                // Nobody listens any more where the program ends.
+                let _ = events.send(Event::Answer(ticket, answer));
+            }
+        });
+        let writing = Arc::new(AtomicBool::new(writes));
+        self.running.insert(ticket, (task, writing));
+    }
+}
+
+/// Plans an order, tells of the plan, and then of what it changes.
+async fn plan(session: &Session, ticket: Ticket, order: Order, events: &UnboundedSender<Event>) {
+    let tell = |answer| {
+        let _ = events.send(Event::Answer(ticket, answer));
+    };
+    let operation = uuid::Uuid::new_v4().to_string();
+    let asked = session.asked(operation, None);
+    let refused = |refusal: Refusal| Refused {
+        hints: refusal.hint().into_iter().collect(),
+        why: vec![refusal.to_string()],
+    };
+    let planned = match order {
+        Order::Mark(command) => {
+            let world = session.feed.world();
+            let planned = mark::plan(&world, &command, &asked);
+            planned.map(Prepared::Mark).map_err(refused)
+        }
+        Order::Collect(command) => {
+            let world = session.feed.world();
+            let planned = gc::plan(&world, &command, &asked);
+            planned.map(Prepared::Collection).map_err(refused)
+        }
+        Order::Move(order) => match session.desk().draft(&order, &asked).await {
+            Ok(draft) => Ok(Prepared::Moves(Box::new(draft))),
+            Err(NoDraft::Refused(refusals)) => Err(Refused {
+                why: refusals.iter().map(ToString::to_string).collect(),
+                hints: refusals.iter().filter_map(Refusal::hint).collect(),
+            }),
+            Err(NoDraft::Target(error)) => Err(explain(&error).into()),
+            Err(error) => Err(error.to_string().into()),
+        },
+    };
+    let prepared = match planned {
+        Ok(prepared) => prepared,
+        Err(refused) => return tell(Answer::Planned(Err(refused))),
+    };
+    tell(Answer::Planned(Ok(Box::new(prepared.clone()))));
+    let Prepared::Moves(mut draft) = prepared else {
+        return;
+    };
+    let shown = session.desk().show(&mut draft).await;
+    tell(Answer::Shown(match shown {
+        Ok(diffs) => Ok(Previews {
+            prepared: Box::new(Prepared::Moves(draft)),
+            diffs,
+        }),
+        Err(error) => Err(error.to_string()),
+    }));
+}
+
+/// Carries out what was planned.
+async fn apply(session: &Session, prepared: Prepared, reason: Option<String>) -> Became {
+    let clock = || session.now();
+    let user = session.who().user;
+    let client = &session.connection.client;
+    match prepared {
+        Prepared::Moves(mut draft) => {
+            let asked = session.asked(draft.plan.operation.clone(), reason);
+            if let Err(error) = session.desk().make(&mut draft, &asked).await {
+                return Became::Failed(error.to_string());
+            }
+            let abort = AtomicBool::new(false);
+            Became::Moved(apply_all(client, &draft.plan, &clock, &abort).await)
+        }
+        Prepared::Mark(marking) => {
+            let marked = marking::mark(client, &marking, &user, &clock).await;
+            Became::Marked(match marked {
+                Ok(Marked::Done) => Ok(None),
+                Ok(Marked::Unrecorded(why)) => Ok(Some(format!(
+                    "its audit entry follows with what is done to it next: {why}"
+                ))),
+                Err(error) => Err(error.to_string()),
+            })
+        }
+        Prepared::Collection(plan) => {
+            let collector = Collector {
+                client,
+                plan: &plan,
+                by: &user,
+                clock: &clock,
+                remembers: REMEMBERS,
+            };
+            let mut results = Vec::new();
+            let mut tell = |candidate: &gc::Candidate, collected| {
+                results.push((candidate.key.clone(), collected));
+            };
+            let ended = collector.collect(&|| false, &mut tell).await;
+            Became::Collected {
+                results,
+                ended: ended.err().map(|error| error.to_string()),
+            }
+        }
+    }
+}
+
+/// Reads the newest entry of a pin.
+async fn cause(session: &Session, place: &Place) -> Option<Box<AuditEntry>> {
+    let connection = &session.connection;
+    let entries: Api<AuditEntry> =
+        Api::namespaced(connection.client.clone(), &connection.namespace);
+    let name = names::pin(&place.component, &place.environment);
+    let of_pin = ListParams::default().fields(&format!("spec.subject.name={name}"));
+    let entries = pages::all(&entries, of_pin, pages::PAGE).await.ok()?;
+    let newest = entries.into_iter().max_by_key(|entry| entry.spec.revision);
+    newest.map(Box::new)
+}
+
+/// Asks the authorizer where we may move pins; what cannot be asked is left out.
+async fn rights(
+    session: &Session,
+    environments: Vec<String>,
+) -> BTreeMap<String, Result<(), String>> {
+    let connection = &session.connection;
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(connection.client.clone());
+    let ask = |environment: String| {
+        let question = SelfSubjectAccessReview {
+            spec: SelfSubjectAccessReviewSpec {
+                resource_attributes: Some(ResourceAttributes {
+                    group: Some("openchoreo.dev".to_owned()),
+                    resource: Some("environments".to_owned()),
+                    name: Some(environment.clone()),
+                    namespace: Some(connection.namespace.clone()),
+                    verb: Some("promote".to_owned()),
+                    ..ResourceAttributes::default()
+                }),
+                ..SelfSubjectAccessReviewSpec::default()
+            },
+            ..SelfSubjectAccessReview::default()
+        };
+        let reviews = reviews.clone();
+        async move {
+            let answer = reviews
+                .create(&PostParams::default(), &question)
+                .await
+                .ok()?;
+            let status = answer.status?;
+            let right = match status.allowed {
+                true => Ok(()),
+                false => Err(status
+                    .reason
+                    .filter(|reason| !reason.is_empty())
+                    .unwrap_or_else(|| "no role gives the verb promote on it".to_owned())),
+            };
+            Some((environment, right))
+        }
+    };
+    let answers = join_all(environments.into_iter().map(ask)).await;
+    answers.into_iter().flatten().collect()
+}
+
+/// Asks the target who we are until it answers, and tells.
+pub fn introduce(session: &Arc<Session>, events: &UnboundedSender<Event>) {
+    let (session, events) = (session.clone(), events.clone());
+    tokio::spawn(async move {
+        let mut pause = FIRST_PAUSE;
+        let said = loop {
+            match whoami::ask(&session.connection.client, &Timestamp::now).await {
+                Ok(said) => break said,
+                Err(_) if events.is_closed() => return,
+                Err(_) => tokio::time::sleep(pause).await,
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        };
+        let user = said.user.clone();
+        *session.who.write().unwrap_or_else(PoisonError::into_inner) = said;
+        let _ = events.send(Event::Known(user));
+    });
+}

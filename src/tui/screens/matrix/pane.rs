@@ -1,0 +1,229 @@
+//! The pane below the matrix: the selected cell in whole sentences. At three in the morning it is read first.
+
+use jiff::Timestamp;
+
+use super::State;
+use crate::api::audit::{Action, AuditEntry};
+use crate::api::release::Verdict;
+use crate::engine::matrix::{self, Cell, Health};
+use crate::engine::world::{Key, Pin, World};
+use crate::text;
+use crate::tui::model::Ground;
+use crate::tui::pen::Sheet;
+use crate::tui::roster::Roster;
+use crate::tui::screens::Scene;
+use crate::tui::theme::Role;
+use crate::tui::widgets::wrap;
+
+/// Draws what is said of the selected cell.
+pub fn view(state: &State, sheet: &mut Sheet<'_>, scene: &Scene<'_>, roster: &Roster) {
+    let Some((component, environment)) = roster
+        .selected()
+        .zip(roster.columns().names().get(state.column))
+    else {
+        return;
+    };
+    let title = format!("{} in {environment}", component.name);
+    sheet.rule(0, &title, Role::Title);
+    let width = usize::from(sheet.width().saturating_sub(4));
+    let mut row = 1;
+    for (sentence, role) in sentences(state, sheet, scene, roster, component) {
+        for line in wrap(&sentence, width) {
+            sheet.line(row).skip(3).put(&line, role);
+            row += 1;
+        }
+    }
+}
+
+fn sentences(
+    state: &State,
+    sheet: &Sheet<'_>,
+    scene: &Scene<'_>,
+    roster: &Roster,
+    component: &Key,
+) -> Vec<(String, Role)> {
+    let (world, ground) = (scene.world, &scene.model.ground);
+    let columns = roster.columns();
+    let environment = columns.names().get(state.column).map_or("", |name| &**name);
+    let cell = matrix::cell(world, columns, component, state.column, sheet.now);
+    let pin = world.pin_of(component, environment);
+    let (Some(cell), Some(pin)) = (cell, pin) else {
+        let newest = world.releases_of(component).next();
+        let newest = newest.map_or("there is no release of it yet".to_owned(), |release| {
+            format!("its newest release is {}", release.key.name)
+        });
+        return vec![(
+            format!(
+                "{} is not deployed in {environment}; {newest}.",
+                component.name
+            ),
+            Role::Muted,
+        )];
+    };
+    let cause = state.causes.get(&(pin.uid.clone(), pin.generation));
+    let mut said = vec![(
+        what(
+            &cell,
+            pin,
+            cause.and_then(Option::as_deref),
+            ground,
+            sheet.now,
+        ),
+        Role::Text,
+    )];
+    said.extend(wrong(&cell, pin));
+    said.extend(holds(&cell, ground, sheet.now));
+    said.push((
+        way_back(&cell, world, component, ground, sheet.now),
+        Role::Muted,
+    ));
+    said.push((made_of(&cell, world, component, pin), Role::Muted));
+    said
+}
+
+/// Says what runs, since when, who put it there and why.
+fn what(
+    cell: &Cell<'_>,
+    pin: &Pin,
+    cause: Option<&AuditEntry>,
+    ground: &Ground,
+    now: Timestamp,
+) -> String {
+    let since = cell
+        .since
+        .map(|since| format!(" since {}", ground.clock(since, now)));
+    let mut words = format!("{}{}", cell.label, since.unwrap_or_default());
+    match cause {
+        Some(entry) => {
+            let spec = &entry.spec;
+            let actor = spec.actor.as_deref().unwrap_or("somebody");
+            words += &format!(", {} by {actor}", done(spec.action));
+            if let Some(reason) = &spec.reason {
+                words += &format!(": \"{reason}\"");
+            }
+        }
+        None => {
+            if let Some(by) = &pin.changed_by {
+                words += &format!(", last changed by {by}");
+            }
+        }
+    }
+    if let Some(tool) = cell.gitops {
+        words += &format!("; {} owns this pin", tool.name());
+    }
+    if let Some(wanted) = cell.wanted {
+        words += &format!("; the pin names {wanted}, and a hold keeps this one running");
+    }
+    if let Some(behind) = cell.behind.filter(|behind| *behind > 0) {
+        let plural = if behind == 1 { "release" } else { "releases" };
+        words += &format!("; {behind} {plural} behind the environment before");
+    }
+    words + "."
+}
+
+/// Returns the word for what was done.
+pub(in crate::tui) fn done(action: Action) -> &'static str {
+    match action {
+        Action::Deploy => "deployed",
+        Action::Promote => "promoted",
+        Action::Rollback => "rolled back",
+        Action::Pin => "held",
+        Action::Unpin => "released from a hold",
+        Action::Undo => "undone",
+        _ => "changed",
+    }
+}
+
+/// Says how it is doing, in the words of who knows.
+fn wrong(cell: &Cell<'_>, pin: &Pin) -> Option<(String, Role)> {
+    let role = match cell.health() {
+        Health::Ready => return None,
+        Health::Progressing => Role::Progressing,
+        Health::Unknown => Role::Unknown,
+        Health::Missing | Health::Degraded => Role::Degraded,
+    };
+    let words = match (cell.health(), &pin.ready) {
+        (Health::Missing, _) => format!(
+            "Missing: there is no release {}; what runs keeps running.",
+            cell.release
+        ),
+        (Health::Unknown, _) => "Unknown: no controller has seen the pin as it is.".to_owned(),
+        (health, Some(ready)) => format!("{}: {}.", health.word(), ready.message),
+        (health, None) => format!("{}.", health.word()),
+    };
+    Some((words, role))
+}
+
+fn holds(cell: &Cell<'_>, ground: &Ground, now: Timestamp) -> Vec<(String, Role)> {
+    let hold = |hold: &crate::api::pin::Hold| {
+        let until = match &hold.until {
+            Some(until) if until.0 <= now => format!("expired {}", ground.clock(until.0, now)),
+            Some(until) => format!("until {}", ground.clock(until.0, now)),
+            None => "until lifted".to_owned(),
+        };
+        let why = hold.reason.as_deref().map(|why| format!(": \"{why}\""));
+        let fixes = hold
+            .release
+            .as_deref()
+            .map(|release| format!(", at {release}"));
+        let words = format!(
+            "Held by {} {until}{}{}.",
+            hold.owner,
+            fixes.unwrap_or_default(),
+            why.unwrap_or_default()
+        );
+        (words, Role::Hold)
+    };
+    cell.holds.iter().map(hold).collect()
+}
+
+/// Says what a rollback would restore.
+fn way_back(
+    cell: &Cell<'_>,
+    world: &World,
+    component: &Key,
+    ground: &Ground,
+    now: Timestamp,
+) -> String {
+    let mut words = match &cell.good {
+        None => "No release is known that was good here before".to_owned(),
+        Some(good) => {
+            let ran = good.until.map(|until| {
+                let ran = text::age(until.duration_since(good.since).as_secs());
+                format!(" (ran {ran}, until {})", ground.clock(until, now))
+            });
+            format!("Last good {}{}", good.label, ran.unwrap_or_default())
+        }
+    };
+    let bad: Vec<&str> = world
+        .releases_of(component)
+        .filter(|release| release.mark == Some(Verdict::Bad))
+        .map(|release| &*release.key.name)
+        .take(3)
+        .collect();
+    if !bad.is_empty() {
+        words += &format!("; marked bad: {}", bad.join(", "));
+    }
+    words + "."
+}
+
+/// Says what it is made of.
+fn made_of(cell: &Cell<'_>, world: &World, component: &Key, pin: &Pin) -> String {
+    let release = world.release(&Key::new(&component.namespace, cell.release));
+    let mut parts = Vec::new();
+    if let Some(images) = release.and_then(|release| release.images.as_deref()) {
+        parts.push(format!("Images {images}"));
+    }
+    if let Some(size) = release.and_then(|release| release.size) {
+        parts.push(format!("release {}", text::bytes(size)));
+    }
+    let snapshot = pin.snapshot.as_deref();
+    let snapshot = snapshot.and_then(|name| world.snapshot(&Key::new(&component.namespace, name)));
+    if let Some(size) = snapshot.and_then(|snapshot| snapshot.size) {
+        parts.push(format!("snapshot {}", text::bytes(size)));
+    }
+    if cell.holds.is_empty() {
+        parts.push("no hold".to_owned());
+    }
+    parts.join("   ")
+}

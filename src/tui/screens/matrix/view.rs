@@ -1,0 +1,385 @@
+//! How the matrix is drawn. Only the rows and columns that are seen are looked at.
+
+use super::{RECENT, State};
+use crate::engine::matrix::{self, Cell, Columns, Health};
+use crate::engine::world::{Freshness, Source, World};
+use crate::text;
+use crate::tui::pen::{Glyphs, Pen, Sheet};
+use crate::tui::roster::Seen;
+use crate::tui::screens::Scene;
+use crate::tui::theme::Role;
+use crate::tui::widgets::scrolled;
+
+/// Colours along a row: the same release has the same one.
+const TINTS: [Role; 6] = [
+    Role::Tint1,
+    Role::Tint2,
+    Role::Tint3,
+    Role::Tint4,
+    Role::Tint5,
+    Role::Tint6,
+];
+/// What is left of the first column.
+const MARGIN: u16 = 3;
+/// How narrow a cell may become before columns are left out.
+const NARROWEST: u16 = 12;
+/// How wide a cell becomes at most.
+const WIDEST: u16 = 30;
+
+/// Where the columns are, for one width of the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Layout {
+    name: u16,
+    cell: u16,
+    /// The first column that is seen, and how many.
+    first: usize,
+    count: usize,
+    /// The column that says what a rollback restores; 0 where there is no room.
+    back: u16,
+}
+
+impl Layout {
+    fn of(width: u16, columns: usize, selected: usize, longest: usize) -> Self {
+        let longest = u16::try_from(longest).unwrap_or(u16::MAX);
+        let name = longest.clamp(9, 34).min(width / 4).max(9) + 2;
+        let room = width.saturating_sub(MARGIN + name);
+        let all = u16::try_from(columns.max(1)).unwrap_or(u16::MAX);
+        let back = match room.saturating_sub(14) / all >= 19 {
+            true => 14,
+            false => 0,
+        };
+        let room = room.saturating_sub(back);
+        let fit = usize::from(room / NARROWEST).max(1);
+        // On a narrow screen one environment at a time says more than all of them cut short.
+        let count = match width < 60 {
+            true => 1,
+            false => fit.min(columns.max(1)),
+        };
+        let cell = (room / u16::try_from(count).unwrap_or(1)).min(WIDEST);
+        let first = selected
+            .saturating_sub(count - 1)
+            .min(columns.saturating_sub(count));
+        Self {
+            name,
+            cell,
+            first,
+            count,
+            back,
+        }
+    }
+}
+
+impl State {
+    /// Draws it.
+    pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
+        let Some(roster) = self
+            .roster
+            .as_ref()
+            .filter(|roster| roster.totals().rows > 0)
+        else {
+            nothing(sheet, scene);
+            return;
+        };
+        let pane = match self.closed || sheet.height() < 14 {
+            true => 0,
+            false => (sheet.height() / 4).clamp(5, 8),
+        };
+        let height = sheet.height().saturating_sub(pane + 1);
+        let selected = roster.position().unwrap_or_default();
+        let first = scrolled(self.first, selected, usize::from(height), roster.len());
+        let rows: Vec<Seen<'_>> = roster.window(first, usize::from(height)).collect();
+        let longest = rows
+            .iter()
+            .map(|row| text::width(&row.key.name))
+            .max()
+            .unwrap_or_default();
+        let columns = roster.columns();
+        let layout = Layout::of(sheet.width(), columns.names().len(), self.column, longest);
+        self.header(sheet, columns, layout);
+        if rows.is_empty() {
+            sheet
+                .line(2)
+                .skip(MARGIN)
+                .put("nothing matches the filter; esc clears it", Role::Muted);
+        }
+        for (at, row) in (1..).zip(&rows) {
+            self.row(sheet, scene.world, columns, layout, at, row);
+        }
+        if pane > 0 {
+            let mut below = sheet.rows(height + 1, pane);
+            super::pane::view(self, &mut below, scene, roster);
+        }
+    }
+
+    fn header(&self, sheet: &mut Sheet<'_>, columns: &Columns, layout: Layout) {
+        let mut pen = sheet.line(0);
+        pen.skip(MARGIN)
+            .cell("COMPONENT", layout.name, Role::Header);
+        let seen = columns
+            .names()
+            .iter()
+            .enumerate()
+            .skip(layout.first)
+            .take(layout.count);
+        for (column, name) in seen {
+            let role = match column == self.column {
+                true => Role::Title,
+                false => Role::Header,
+            };
+            let more = match (
+                column == layout.first && column > 0,
+                column + 1 == layout.first + layout.count && column + 1 < columns.names().len(),
+            ) {
+                (true, true) => format!("< {} >", name.to_uppercase()),
+                (true, false) => format!("< {}", name.to_uppercase()),
+                (false, true) => format!("{} >", name.to_uppercase()),
+                (false, false) => name.to_uppercase(),
+            };
+            pen.cell(
+                &text::fit(&more, usize::from(layout.cell.saturating_sub(1))),
+                layout.cell,
+                role,
+            );
+        }
+        if layout.back > 0 {
+            pen.put("BACK TO", Role::Header);
+        }
+    }
+
+    fn row(
+        &self,
+        sheet: &mut Sheet<'_>,
+        world: &World,
+        columns: &Columns,
+        layout: Layout,
+        at: u16,
+        row: &Seen<'_>,
+    ) {
+        let glyphs = sheet.glyphs;
+        let cells: Vec<Option<Cell<'_>>> = (0..columns.names().len())
+            .map(|column| matrix::cell(world, columns, row.key, column, sheet.now))
+            .collect();
+        let ages: Vec<Option<String>> = cells
+            .iter()
+            .map(|cell| {
+                let since = cell.as_ref().and_then(|cell| cell.since)?;
+                (layout.cell >= 18).then(|| sheet.age(since))
+            })
+            .collect();
+        let recent: Vec<bool> = columns
+            .names()
+            .iter()
+            .map(|environment| {
+                let pin = world.pin_of(row.key, environment);
+                let at = pin.and_then(|pin| self.recent.get(&pin.key));
+                at.is_some_and(|at| {
+                    if let Ok(end) = at.checked_add(RECENT) {
+                        sheet.turn(end);
+                    }
+                    sheet.now.duration_since(*at) < RECENT
+                })
+            })
+            .collect();
+        let tints = tints(&cells);
+        let name = match (row.marked, row.standing.worst) {
+            (true, _) => Role::Marked,
+            (false, Health::Degraded | Health::Missing) => Role::Degraded,
+            (false, _) => Role::Text,
+        };
+        let mut pen = sheet.line(at);
+        pen.skip(1);
+        let sign = match (row.selected, row.marked) {
+            (_, true) => glyphs.marked,
+            (true, false) => glyphs.cursor,
+            (false, false) => " ",
+        };
+        pen.cell(
+            sign,
+            MARGIN - 1,
+            if row.marked {
+                Role::Marked
+            } else {
+                Role::Title
+            },
+        );
+        pen.cell(
+            &text::fit(&row.key.name, usize::from(layout.name - 1)),
+            layout.name,
+            name,
+        );
+        for column in layout.first..(layout.first + layout.count).min(cells.len()) {
+            let end = pen.column() + layout.cell;
+            if row.selected && column == self.column {
+                pen.over(Role::Selection);
+            }
+            let cell = cells.get(column).and_then(Option::as_ref);
+            let age = ages.get(column).and_then(Option::as_deref);
+            let recent = recent.get(column).copied().unwrap_or_default();
+            let tint = tints.get(column).copied().unwrap_or(Role::Text);
+            put_cell(
+                &mut pen,
+                glyphs,
+                cell,
+                age,
+                recent,
+                tint,
+                end.saturating_sub(1),
+            );
+            pen.plain().to(end);
+        }
+        if layout.back > 0 {
+            let cell = cells.get(self.column).and_then(Option::as_ref);
+            let back = match cell {
+                None => String::new(),
+                Some(cell) => match &cell.good {
+                    Some(good) => format!("{} {}", glyphs.back, good.label),
+                    None => format!("{} none", glyphs.back),
+                },
+            };
+            pen.put(&back, Role::Muted);
+        }
+    }
+}
+
+/// Draws one cell, up to a column.
+fn put_cell(
+    pen: &mut Pen<'_>,
+    glyphs: &Glyphs,
+    cell: Option<&Cell<'_>>,
+    age: Option<&str>,
+    recent: bool,
+    tint: Role,
+    end: u16,
+) {
+    let Some(cell) = cell else {
+        pen.put(glyphs.nothing, Role::Muted).to(end);
+        return;
+    };
+    let (glyph, role) = health(cell.health(), glyphs);
+    pen.put(glyph, role).put(" ", role);
+    let mut signs: Vec<(String, Role)> = Vec::new();
+    if let Some(progress) = cell.progress
+        && end.saturating_sub(pen.column()) >= 14
+    {
+        signs.push((progress.to_string(), role));
+    }
+    if let Some(behind) = cell.behind.filter(|behind| *behind > 0) {
+        signs.push((format!("{}{behind}", glyphs.behind), Role::Behind));
+    }
+    if cell.bad {
+        signs.push(("bad".to_owned(), Role::Degraded));
+    }
+    if cell.held > 0 {
+        signs.push((glyphs.held.to_owned(), Role::Hold));
+    } else if cell.expired() > 0 {
+        signs.push((glyphs.held.to_lowercase(), Role::Muted));
+    }
+    let age_width = age.map_or(0, |age| text::width(age) + 1);
+    let signs_width: usize = signs.iter().map(|(sign, _)| text::width(sign) + 1).sum();
+    let room = usize::from(end.saturating_sub(pen.column()));
+    let label = match cell.wanted {
+        // A hold keeps another release running than the one that is named.
+        Some(_) => format!("{}!", cell.label),
+        None => cell.label.to_owned(),
+    };
+    let label = text::fit(
+        &label,
+        room.saturating_sub(age_width + signs_width)
+            .max(4)
+            .min(room),
+    );
+    pen.put(&label, if recent { Role::Changed } else { tint });
+    for (sign, role) in signs {
+        pen.put(" ", role).put(&sign, role);
+    }
+    if let Some(age) = age {
+        let at = end.saturating_sub(u16::try_from(text::width(age)).unwrap_or(0));
+        if at > pen.column() {
+            pen.to(at).put(age, Role::Muted);
+        }
+    }
+    pen.to(end);
+}
+
+/// Returns the glyph and the colour of a health.
+pub(in crate::tui) fn health(health: Health, glyphs: &Glyphs) -> (&'static str, Role) {
+    match health {
+        Health::Ready => (glyphs.ready, Role::Good),
+        Health::Progressing => (glyphs.progressing, Role::Progressing),
+        Health::Degraded | Health::Missing => (glyphs.degraded, Role::Degraded),
+        Health::Unknown => (glyphs.unknown, Role::Unknown),
+    }
+}
+
+/// Gives each release of a row a colour.
+fn tints(cells: &[Option<Cell<'_>>]) -> Vec<Role> {
+    let mut known: Vec<&str> = Vec::new();
+    let mut roles = Vec::with_capacity(cells.len());
+    for cell in cells {
+        if let Some(cell) = cell
+            && !known.contains(&cell.release)
+        {
+            known.push(cell.release);
+        }
+        let at = cell
+            .as_ref()
+            .and_then(|cell| known.iter().position(|known| *known == cell.release));
+        roles.push(at.map_or(Role::Muted, |at| {
+            TINTS.get(at % TINTS.len()).copied().unwrap_or(Role::Text)
+        }));
+    }
+    roles
+}
+
+/// Says why there is nothing to see.
+fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
+    let world = scene.world;
+    let namespace = &scene.model.ground.namespace;
+    let words = match world.freshness(Source::Pins) {
+        Freshness::Loading => vec!["the target is being read".to_owned()],
+        Freshness::Stale { why, denied: true, .. } => vec![
+            format!("pins cannot be read: {why}"),
+            "ask for the role bowline-viewer, or choose another namespace with :ns NAME".to_owned(),
+        ],
+        Freshness::Stale { why, .. } => vec![
+            format!("the target does not answer: {why}"),
+            "it is tried again for as long as this is open".to_owned(),
+        ],
+        Freshness::Live => vec![
+            format!("nothing is deployed in namespace {namespace} yet"),
+            "bowline apply -f deploy/examples -R puts an example there; D deploys a component; :ns NAME goes to another namespace".to_owned(),
+        ],
+    };
+    for (row, line) in (2..).zip(&words) {
+        let role = if row == 2 { Role::Text } else { Role::Muted };
+        sheet.line(row).skip(MARGIN).put(line, role);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_shrink_then_go() {
+        for (width, columns, selected, longest) in [
+            (200, 4, 0, 20),
+            (120, 3, 2, 16),
+            (120, 4, 3, 16),
+            (80, 4, 0, 16),
+            (80, 12, 11, 16),
+            (40, 4, 2, 16),
+            (10, 4, 2, 16),
+        ] {
+            let layout = Layout::of(width, columns, selected, longest);
+            let seen = layout.first..layout.first + layout.count;
+            assert!(seen.contains(&selected), "{width} {layout:?}");
+            let count = u16::try_from(layout.count).unwrap();
+            let used = MARGIN + layout.name + layout.cell * count + layout.back;
+            assert!(used <= width.max(24), "{width} {layout:?}");
+        }
+        assert_eq!(Layout::of(40, 4, 2, 16).count, 1);
+        assert_eq!(Layout::of(80, 4, 2, 16).count, 4);
+        assert!(Layout::of(120, 3, 2, 16).back > 0);
+    }
+}

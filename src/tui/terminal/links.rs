@@ -1,0 +1,86 @@
+//! Links, which a grid of cells cannot carry: a screen hands them over beside its cells.
+//!
+//! A link that appears, moves or goes makes its cells be written again, also when their text stays.
+
+use ratatui::layout::Rect;
+
+/// Longer addresses are taken for an attack by some terminals, and are not opened by others.
+const LONGEST: usize = 2048;
+
+/// Cells that lead somewhere when they are clicked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Where the cells are.
+    pub area: Rect,
+    url: String,
+}
+
+impl Link {
+    /// Makes a link of an address that is safe to write and to open: `http` or `https`, printable, not
+    /// endless. Others make none.
+    pub fn new(area: Rect, url: &str) -> Option<Link> {
+        let is_web = url.starts_with("https://") || url.starts_with("http://");
+        let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic());
+        (is_web && is_plain && url.len() <= LONGEST).then(|| Link {
+            area,
+            url: url.to_owned(),
+        })
+    }
+
+    /// Returns where it leads.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+/// Writes what begins a link, or ends the one before when there is none.
+pub fn begin(url: Option<&str>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\x1b]8;;");
+    out.extend_from_slice(url.unwrap_or_default().as_bytes());
+    out.extend_from_slice(b"\x1b\\");
+}
+
+/// Finds the areas whose link is not the one that they had.
+pub fn changed(before: &[Link], now: &[Link]) -> Vec<Rect> {
+    let gone = before.iter().filter(|link| !now.contains(link));
+    let new = now.iter().filter(|link| !before.contains(link));
+    gone.chain(new).map(|link| link.area).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_of_the_web_become_links() {
+        let area = Rect::new(0, 0, 4, 1);
+        for (url, made) in [
+            ("https://example.org/a?b=c#d", true),
+            ("http://127.0.0.1:8080/", true),
+            ("file:///etc/passwd", false),
+            ("javascript:alert(1)", false),
+            ("https://a\u{1b}\\\u{1b}]52;c;AAAA", false),
+            ("https://a b", false),
+            ("https://gr\u{f6}\u{df}e.example", false),
+            ("", false),
+        ] {
+            assert_eq!(Link::new(area, url).is_some(), made, "{url:?}");
+        }
+        let endless = format!("https://{}", "a".repeat(LONGEST));
+        assert_eq!(Link::new(area, &endless), None);
+    }
+
+    #[test]
+    fn what_came_and_what_went_is_written_again() {
+        let link = |x, url| Link::new(Rect::new(x, 0, 2, 1), url).unwrap();
+        let (a, b, c) = (
+            link(0, "https://a"),
+            link(4, "https://b"),
+            link(4, "https://c"),
+        );
+        let before = [a.clone(), b.clone()];
+        assert_eq!(changed(&before, &before), []);
+        assert_eq!(changed(&before, &[a.clone(), c]), [b.area, b.area]);
+        assert_eq!(changed(&before, std::slice::from_ref(&b)), [a.area]);
+    }
+}

@@ -1,0 +1,155 @@
+//! What a terminal is asked to do while the program has it, and how each is taken back.
+//!
+//! Only what `TERM` lets us expect is asked for. Whether the terminal knows a mode is not queried: one
+//! that does not ignores it, and a query would make the start wait for an answer that may never come.
+
+use super::osc::{ASK_BACKGROUND, Between};
+
+/// What to ask of a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Whether the mouse is wanted; without it, text is selected as everywhere else.
+    pub mouse: bool,
+    /// Whether keys may come in the form that tells `ctrl-i` from `tab`.
+    pub keyboard: bool,
+    /// Whether it takes OSC sequences: title, copy, links, the question about its background.
+    pub osc: bool,
+    /// What is in between.
+    pub between: Between,
+}
+
+impl Options {
+    /// Reads what `TERM` and `TMUX` tell; `None` for a terminal that cannot move its cursor.
+    pub fn of(term: &str, in_tmux: bool, mouse: bool) -> Option<Options> {
+        let family = term.split(['-', '.']).next().unwrap_or_default();
+        let options = |keyboard, osc, between| Options {
+            mouse,
+            keyboard,
+            osc,
+            between,
+        };
+        match family {
+            "" | "dumb" | "unknown" | "emacs" => None,
+            _ if in_tmux => Some(options(true, true, Between::Tmux)),
+            "tmux" => Some(options(true, true, Between::Tmux)),
+            "screen" => Some(options(false, true, Between::Screen)),
+            // The consoles of kernels, and real terminals.
+            "linux" | "cons25" | "sun" | "vt52" | "vt100" | "vt102" | "vt220" | "vt320"
+            | "ansi" => Some(options(false, false, Between::Nothing)),
+            _ => Some(options(true, true, Between::Nothing)),
+        }
+    }
+
+    /// Writes what takes the terminal: its other screen, pastes in one piece, focus, keys, no cursor.
+    pub fn enter(&self) -> Vec<u8> {
+        let mut out = b"\x1b[?1049h\x1b[?2004h\x1b[?1004h".to_vec();
+        if self.mouse {
+            out.extend_from_slice(b"\x1b[?1000h\x1b[?1002h\x1b[?1006h");
+        }
+        if self.osc {
+            // The title as it was is kept by the terminal.
+            out.extend_from_slice(b"\x1b[22;2t");
+        }
+        if self.keyboard {
+            out.extend_from_slice(b"\x1b[>1u");
+        }
+        out.extend_from_slice(b"\x1b[?25l");
+        out
+    }
+
+    /// Writes the question about the background, where it can be asked.
+    pub fn ask(&self) -> &'static [u8] {
+        match self.osc {
+            true => ASK_BACKGROUND,
+            false => b"",
+        }
+    }
+
+    /// Writes what gives it back, also out of the middle of a frame.
+    pub fn leave(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        if self.osc {
+            // Ends whatever string a frame was cut off in, then a link.
+            out.extend_from_slice(b"\x1b\\\x1b]8;;\x1b\\");
+        }
+        out.extend_from_slice(b"\x1b[?2026l\x1b[m");
+        if self.keyboard {
+            // There is one stack for each screen, so before the screen is left.
+            out.extend_from_slice(b"\x1b[<u");
+        }
+        if self.osc {
+            out.extend_from_slice(b"\x1b[23;2t");
+        }
+        if self.mouse {
+            out.extend_from_slice(b"\x1b[?1006l\x1b[?1002l\x1b[?1000l");
+        }
+        out.extend_from_slice(b"\x1b[?1004l\x1b[?2004l\x1b[?25h\x1b[?1049l");
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_is_asked_for_depends_on_its_name() {
+        for (term, tmux, expected) in [
+            (
+                "xterm-256color",
+                false,
+                Some((true, true, Between::Nothing)),
+            ),
+            ("xterm-kitty", false, Some((true, true, Between::Nothing))),
+            ("tmux-256color", true, Some((true, true, Between::Tmux))),
+            ("screen-256color", true, Some((true, true, Between::Tmux))),
+            (
+                "screen.xterm-256color",
+                false,
+                Some((false, true, Between::Screen)),
+            ),
+            ("linux", false, Some((false, false, Between::Nothing))),
+            ("vt100", false, Some((false, false, Between::Nothing))),
+            ("dumb", false, None),
+            ("", false, None),
+        ] {
+            let options = Options::of(term, tmux, false);
+            let told = options.map(|options| (options.keyboard, options.osc, options.between));
+            assert_eq!(told, expected, "{term}");
+        }
+    }
+
+    #[test]
+    fn every_mode_that_is_set_is_taken_back() {
+        for mouse in [false, true] {
+            for term in ["xterm", "linux", "screen"] {
+                let options = Options::of(term, false, mouse).unwrap();
+                let text = |bytes| String::from_utf8(bytes).unwrap();
+                let (enter, leave) = (text(options.enter()), text(options.leave()));
+                let modes = |text: &str, end: char| -> Vec<String> {
+                    let mut modes: Vec<String> = text
+                        .split("\x1b[?")
+                        .skip(1)
+                        .filter_map(|rest| {
+                            let stop = rest.find(|c: char| !c.is_ascii_digit())?;
+                            (rest[stop..].starts_with(end)).then(|| rest[..stop].to_owned())
+                        })
+                        .collect();
+                    modes.sort();
+                    modes
+                };
+                let mut set = modes(&enter, 'h');
+                // A cursor that was hidden is shown, and a frame that was begun is ended.
+                set.extend(modes(&enter, 'l'));
+                set.push("2026".to_owned());
+                set.sort();
+                let mut back = modes(&leave, 'l');
+                back.extend(modes(&leave, 'h'));
+                back.sort();
+                assert_eq!(set, back, "{term}");
+                assert_eq!(enter.contains("\x1b[>1u"), leave.contains("\x1b[<u"));
+                assert_eq!(enter.contains("\x1b[22;2t"), leave.contains("\x1b[23;2t"));
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What is said to the terminal itself rather than drawn: copy, title, the question about its background.
+//!
+//! Text that goes in here comes from clusters too. It is encoded or cleaned so that it cannot end the
+//! sequence that carries it.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use thiserror::Error;
+
+use crate::text;
+
+/// xterm and tmux drop what is longer, without a word.
+const LONGEST_COPY: usize = 74_994;
+
+/// screen passes no longer string on.
+const SCREEN_CHUNK: usize = 700;
+
+/// A title beyond this is of no use to anybody.
+const LONGEST_TITLE: usize = 120;
+
+/// What stands between the program and the terminal, and has to be asked to pass sequences on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Between {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// tmux.
+    Tmux,
+    /// GNU screen.
+    Screen,
+}
+
+/// Why a text was not copied.
+#[derive(Debug, Error)]
+pub enum CopyError {
+    /// Terminals would drop it silently.
+    #[error("{} are too many to copy through the terminal, which takes {}", text::bytes(*.length as u64), text::bytes(*.limit as u64))]
+    TooLong {
+        /// The bytes that were to be copied.
+        length: usize,
+        /// The bytes that terminals take.
+        limit: usize,
+    },
+    /// The terminal has no such sequences.
+    #[error("this terminal cannot copy: it knows no OSC sequences")]
+    NotThere,
+    /// It could not be written.
+    #[error("cannot write to the terminal: {0}")]
+    Write(#[from] std::io::Error),
+}
+
+/// A colour as terminals tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rgb {
+    /// How red, of 255.
+    pub red: u8,
+    /// How green, of 255.
+    pub green: u8,
+    /// How blue, of 255.
+    pub blue: u8,
+}
+
+/// Asks for the colour of the background; the answer comes as input, or never.
+pub const ASK_BACKGROUND: &[u8] = b"\x1b]11;?\x1b\\";
+
+/// Makes the sequences that put a text into the clipboard.
+pub fn copy(text: &str, between: Between) -> Result<Vec<u8>, CopyError> {
+    let encoded = STANDARD.encode(text);
+    if encoded.len() > LONGEST_COPY {
+        return Err(CopyError::TooLong {
+            length: text.len(),
+            limit: LONGEST_COPY / 4 * 3,
+        });
+    }
+    let sequence = format!("\x1b]52;c;{encoded}\x1b\\").into_bytes();
+    Ok(match between {
+        Between::Nothing => sequence,
+        // tmux takes the plain form with set-clipboard, the wrapped one with allow-passthrough.
+        Between::Tmux => [sequence.clone(), tmux(&sequence)].concat(),
+        Between::Screen => screen(&sequence),
+    })
+}
+
+fn tmux(sequence: &[u8]) -> Vec<u8> {
+    let mut out = b"\x1bPtmux;".to_vec();
+    for &byte in sequence {
+        if byte == 0x1b {
+            out.push(byte);
+        }
+        out.push(byte);
+    }
+    out.extend_from_slice(b"\x1b\\");
+    out
+}
+
+fn screen(sequence: &[u8]) -> Vec<u8> {
+    // The end of the inner sequence would end the outer one, so it ends with BEL.
+    let inner = sequence.strip_suffix(b"\x1b\\").unwrap_or(sequence);
+    let inner = [inner, b"\x07"].concat();
+    let mut out = Vec::new();
+    for chunk in inner.chunks(SCREEN_CHUNK) {
+        out.extend_from_slice(b"\x1bP");
+        out.extend_from_slice(chunk);
+        out.extend_from_slice(b"\x1b\\");
+    }
+    out
+}
+
+/// Makes the sequence that names the window.
+pub fn title(name: &str) -> Vec<u8> {
+    let name = text::fit(name, LONGEST_TITLE);
+    format!("\x1b]2;{name}\x1b\\").into_bytes()
+}
+
+/// Reads what follows `11;` in an answer about the background: `rgb:1e1e/1e1e/2e2e` and shorter forms.
+pub fn background(answer: &str) -> Option<Rgb> {
+    let channels = answer
+        .strip_prefix("rgb:")
+        .or_else(|| answer.strip_prefix("rgba:"))?;
+    let mut channels = channels.split('/').map(channel);
+    let (red, green, blue) = (channels.next()??, channels.next()??, channels.next()??);
+    Some(Rgb { red, green, blue })
+}
+
+/// Reads one to four hex digits as a part of their largest number.
+fn channel(digits: &str) -> Option<u8> {
+    if digits.is_empty() || digits.len() > 4 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    let value = u32::from_str_radix(digits, 16).ok()?;
+    let largest = 16u32.pow(u32::try_from(digits.len()).ok()?) - 1;
+    u8::try_from((value * 255 + largest / 2) / largest).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn copied(text: &str, between: Between) -> String {
+        String::from_utf8(copy(text, between).unwrap())
+            .unwrap()
+            .replace('\x1b', "^")
+            .replace('\x07', "$")
+    }
+
+    #[test]
+    fn a_copy_gets_through_what_is_in_between() {
+        for (between, written) in [
+            (Between::Nothing, "^]52;c;aGk=^\\"),
+            (Between::Tmux, "^]52;c;aGk=^\\^Ptmux;^^]52;c;aGk=^^\\^\\"),
+            (Between::Screen, "^P^]52;c;aGk=$^\\"),
+        ] {
+            assert_eq!(copied("hi", between), written, "{between:?}");
+        }
+        let long = copied(&"x".repeat(3000), Between::Screen);
+        let parts: Vec<&str> = long.split_terminator("^\\").collect();
+        assert_eq!(parts.len(), 6);
+        assert!(parts.iter().all(|part| part.starts_with("^P")));
+        let joined: String = parts.iter().map(|part| &part[2..]).collect();
+        assert_eq!(joined.len(), "^]52;c;$".len() + 4000);
+    }
+
+    #[test]
+    fn what_terminals_would_drop_is_refused() {
+        let error = copy(&"x".repeat(60_000), Between::Nothing).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "59 KB are too many to copy through the terminal, which takes 55 KB"
+        );
+    }
+
+    #[test]
+    fn a_title_cannot_end_its_sequence() {
+        let written = title("a\x1b\\\x07\x1b]52;c;AAAA\x07b\nc");
+        let written = String::from_utf8(written).unwrap();
+        let inner = written.strip_prefix("\x1b]2;").unwrap();
+        let inner = inner.strip_suffix("\x1b\\").unwrap();
+        assert!(!inner.chars().any(char::is_control), "{inner:?}");
+    }
+
+    #[test]
+    fn backgrounds_are_read_in_every_form() {
+        let rgb = |red, green, blue| Some(Rgb { red, green, blue });
+        for (answer, read) in [
+            ("rgb:1e1e/1e1e/2e2e", rgb(30, 30, 46)),
+            ("rgb:ffff/ffff/ffff", rgb(255, 255, 255)),
+            ("rgb:ff/80/00", rgb(255, 128, 0)),
+            ("rgb:f/8/0", rgb(255, 136, 0)),
+            ("rgba:0000/0000/0000/ffff", rgb(0, 0, 0)),
+            ("rgb:fffff/0/0", None),
+            ("rgb:ff/80", None),
+            ("rgb:gg/00/00", None),
+            ("rgb:+f/00/00", None),
+            ("", None),
+        ] {
+            assert_eq!(background(answer), read, "{answer}");
+        }
+    }
+}

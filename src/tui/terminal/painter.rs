@@ -1,0 +1,326 @@
+//! The last hand before the terminal: changed cells to bytes, as few as it takes.
+//!
+//! ratatui's own backend for crossterm moves the cursor with the long form, sets both colours when one of
+//! them changes, says each attribute in a sequence of its own, colours blanks, and takes all back after
+//! every frame. On a slow link these are most of the bytes, and a moved selection has to fit into 2 KB at
+//! 200x60. So this backend remembers where the cursor is and what it draws with, from frame to frame,
+//! writes what differs, and draws what looks alike in a row together where that is shorter. The tests
+//! compare both on the same frames.
+//!
+//! It is also the last gate: nothing that steers a terminal leaves it as the text of a cell, whatever the
+//! screens above forgot to clean.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ratatui::backend::{Backend, ClearType, WindowSize};
+use ratatui::buffer::Cell;
+use ratatui::layout::{Position, Size};
+
+use super::links::{self, Link};
+use super::pen::{self, Look, PLAIN};
+use super::symbol::Symbol;
+
+/// What a frame needs at most, as a rule; a larger one is still written at once.
+const FRAME: usize = 64 * 1024;
+
+const BEGIN: &[u8] = b"\x1b[?2026h";
+const END: &[u8] = b"\x1b[?2026l";
+
+/// The links of the frame that is being drawn, set while its cells are not yet written.
+pub type Links = Arc<Mutex<Vec<Link>>>;
+
+/// Where the cursor is; a part that cannot be told has to be said before the next cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Cursor {
+    column: Option<u16>,
+    row: Option<u16>,
+}
+
+/// A backend that collects a frame and writes it in one piece.
+pub struct Painter {
+    out: Box<dyn Write + Send>,
+    frame: Vec<u8>,
+    size: Size,
+    cursor: Cursor,
+    shows_cursor: bool,
+    look: Look,
+    link: Option<String>,
+    links: Links,
+    last: usize,
+    total: u64,
+}
+
+impl Painter {
+    /// Paints on a terminal of a size whose cursor is hidden.
+    pub fn new(out: Box<dyn Write + Send>, size: Size, links: Links) -> Painter {
+        Painter {
+            out,
+            frame: Vec::with_capacity(FRAME),
+            size,
+            cursor: Cursor::default(),
+            shows_cursor: false,
+            look: PLAIN,
+            link: None,
+            links,
+            last: 0,
+            total: 0,
+        }
+    }
+
+    /// Changes the size that the next frame has.
+    pub fn resize(&mut self, size: Size) {
+        self.size = size;
+        self.cursor = Cursor::default();
+    }
+
+    /// Forgets what the terminal draws with and where its cursor is: somebody else had it.
+    pub fn forget(&mut self) {
+        self.cursor = Cursor::default();
+        self.shows_cursor = false;
+        self.look = PLAIN;
+        self.link = None;
+        self.frame.clear();
+    }
+
+    /// Returns the bytes of the last frame, and of everything so far.
+    pub fn bytes(&self) -> (usize, u64) {
+        (self.last, self.total)
+    }
+
+    /// Writes the frame, which the terminal shows in one go; one without changes writes nothing.
+    pub fn send(&mut self) -> io::Result<()> {
+        self.last = 0;
+        if self.frame.is_empty() {
+            return Ok(());
+        }
+        self.in_no_link();
+        self.frame.splice(0..0, BEGIN.iter().copied());
+        self.frame.extend_from_slice(END);
+        let frame = std::mem::take(&mut self.frame);
+        let sent = self.write(&frame);
+        self.last = frame.len();
+        self.frame = frame;
+        self.frame.clear();
+        sent
+    }
+
+    /// Writes something that draws nothing, outside of frames.
+    pub fn say(&mut self, sequence: &[u8]) -> io::Result<()> {
+        self.write(sequence)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.total += bytes.len() as u64;
+        self.out.write_all(bytes)?;
+        self.out.flush()
+    }
+
+    /// Writes the changed cells of a row in the shorter of two orders: as they stand, or all that look
+    /// alike after each other. Where colours are long and alternate, going back is shorter than colouring
+    /// again.
+    fn row(&mut self, row: &[(u16, u16, &Cell)]) {
+        let looks = alike(row);
+        let before = (self.frame.len(), self.cursor, self.look, self.link.clone());
+        for (x, y, cell) in row {
+            self.put(*x, *y, cell);
+        }
+        // Each look once, and a move for each change between them, is what the other order costs.
+        if looks.len() * 2 > changes(row) {
+            return;
+        }
+        let as_they_stand = (self.frame.split_off(before.0), self.cursor, self.look);
+        let link = std::mem::replace(&mut self.link, before.3);
+        (self.cursor, self.look) = (before.1, before.2);
+        for look in looks {
+            for (x, y, cell) in row.iter().filter(|(_, _, cell)| Look::of(cell) == look) {
+                self.put(*x, *y, cell);
+            }
+        }
+        if self.frame.len() - before.0 > as_they_stand.0.len() {
+            self.frame.truncate(before.0);
+            self.frame.extend_from_slice(&as_they_stand.0);
+            (self.cursor, self.look) = (as_they_stand.1, as_they_stand.2);
+            self.link = link;
+        }
+    }
+
+    fn put(&mut self, x: u16, y: u16, cell: &Cell) {
+        self.move_to(x, y);
+        self.in_link_of(x, y);
+        let look = Look::of(cell);
+        let symbol = cell.symbol();
+        let is_blank = symbol == " ";
+        if !(is_blank && look.same_blank(self.look)) {
+            pen::change(self.look, look, &mut self.frame);
+            self.look = look;
+        }
+        let symbol = Symbol::of(symbol);
+        self.frame.extend_from_slice(symbol.text.as_bytes());
+        let after = x.saturating_add(symbol.width);
+        self.cursor = match (symbol.is_certain, after < self.size.width) {
+            (true, true) => Cursor {
+                column: Some(after),
+                row: Some(y),
+            },
+            // At the edge it waits to wrap; how a terminal moves on from there differs.
+            (true, false) | (false, true) => Cursor {
+                column: None,
+                row: Some(y),
+            },
+            // Drawn wider than we think, it has wrapped.
+            (false, false) => Cursor::default(),
+        };
+    }
+
+    /// Moves the cursor in the shortest way.
+    fn move_to(&mut self, x: u16, y: u16) {
+        let Cursor { column, row } = self.cursor;
+        let (from, to) = (row.map(u32::from), u32::from(y));
+        match (column, row) {
+            (Some(column), Some(row)) if (column, row) == (x, y) => return,
+            (_, Some(row)) if row == y && x == 0 => self.frame.push(b'\r'),
+            _ if from.map(|row| row + 1) == Some(to) && x == 0 => {
+                self.frame.extend_from_slice(b"\r\n");
+            }
+            (Some(column), Some(row)) if row == y && x == column.saturating_add(1) => {
+                self.frame.extend_from_slice(b"\x1b[C");
+            }
+            (Some(column), Some(row)) if row == y && x > column && x - column < 10 => {
+                self.sequence(format_args!("\x1b[{}C", x - column));
+            }
+            (_, Some(row)) if row == y => self.sequence(format_args!("\x1b[{}G", u32::from(x) + 1)),
+            _ if x == 0 => self.sequence(format_args!("\x1b[{}H", to + 1)),
+            _ => self.sequence(format_args!("\x1b[{};{}H", to + 1, u32::from(x) + 1)),
+        }
+        self.cursor = Cursor {
+            column: Some(x),
+            row: Some(y),
+        };
+    }
+
+    fn sequence(&mut self, sequence: std::fmt::Arguments<'_>) {
+        // Writing to memory does not fail.
+        let _ = self.frame.write_fmt(sequence);
+    }
+
+    fn in_link_of(&mut self, x: u16, y: u16) {
+        let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        let here = links
+            .iter()
+            .find(|link| link.area.contains(Position { x, y }));
+        let url = here.map(Link::url);
+        if url != self.link.as_deref() {
+            links::begin(url, &mut self.frame);
+            self.link = url.map(str::to_owned);
+        }
+    }
+
+    fn in_no_link(&mut self) {
+        if self.link.take().is_some() {
+            links::begin(None, &mut self.frame);
+        }
+    }
+}
+
+/// The looks of a row, in the order in which they come.
+fn alike(row: &[(u16, u16, &Cell)]) -> Vec<Look> {
+    let mut looks: Vec<Look> = Vec::new();
+    for (_, _, cell) in row {
+        let look = Look::of(cell);
+        if looks.last() != Some(&look) && !looks.contains(&look) {
+            looks.push(look);
+        }
+    }
+    looks
+}
+
+/// How often the look changes along a row.
+fn changes(row: &[(u16, u16, &Cell)]) -> usize {
+    let differ = |pair: &&[(u16, u16, &Cell)]| match pair {
+        [(_, _, one), (_, _, other)] => Look::of(one) != Look::of(other),
+        _ => false,
+    };
+    row.windows(2).filter(differ).count()
+}
+
+impl Backend for Painter {
+    type Error = io::Error;
+
+    fn draw<'a, I>(&mut self, content: I) -> io::Result<()>
+    where
+        I: Iterator<Item = (u16, u16, &'a Cell)>,
+    {
+        let mut row: Vec<(u16, u16, &Cell)> = Vec::new();
+        for changed in content {
+            if row.first().is_some_and(|(_, y, _)| *y != changed.1) {
+                self.row(&row);
+                row.clear();
+            }
+            row.push(changed);
+        }
+        self.row(&row);
+        Ok(())
+    }
+
+    fn hide_cursor(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.shows_cursor) {
+            self.frame.extend_from_slice(b"\x1b[?25l");
+        }
+        Ok(())
+    }
+
+    fn show_cursor(&mut self) -> io::Result<()> {
+        if !std::mem::replace(&mut self.shows_cursor, true) {
+            self.frame.extend_from_slice(b"\x1b[?25h");
+        }
+        Ok(())
+    }
+
+    fn get_cursor_position(&mut self) -> io::Result<Position> {
+        Ok(Position {
+            x: self.cursor.column.unwrap_or_default(),
+            y: self.cursor.row.unwrap_or_default(),
+        })
+    }
+
+    fn set_cursor_position<P: Into<Position>>(&mut self, position: P) -> io::Result<()> {
+        let Position { x, y } = position.into();
+        self.move_to(x, y);
+        Ok(())
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        self.clear_region(ClearType::All)
+    }
+
+    fn clear_region(&mut self, clear_type: ClearType) -> io::Result<()> {
+        // Terminals clear with the colour that they draw with.
+        pen::change(self.look, PLAIN, &mut self.frame);
+        self.look = PLAIN;
+        self.frame.extend_from_slice(match clear_type {
+            ClearType::All => b"\x1b[2J",
+            ClearType::AfterCursor => b"\x1b[J",
+            ClearType::BeforeCursor => b"\x1b[1J",
+            ClearType::CurrentLine => b"\x1b[2K",
+            ClearType::UntilNewLine => b"\x1b[K",
+        });
+        Ok(())
+    }
+
+    fn size(&self) -> io::Result<Size> {
+        Ok(self.size)
+    }
+
+    fn window_size(&mut self) -> io::Result<WindowSize> {
+        Ok(WindowSize {
+            columns_rows: self.size,
+            pixels: Size::ZERO,
+        })
+    }
+
+    /// Nothing is written before [`Painter::send`].
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

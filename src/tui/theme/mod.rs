@@ -1,0 +1,339 @@
+//! How things look: themes as data, read from TOML, with a palette and a theme that each inherits.
+//!
+//! Screens ask for the style of a [`Role`] and know no colour. They draw the whole area in [`Role::Text`]
+//! first, and what lies on a selected row with [`Theme::on`]. A theme is made for all colours and brought
+//! [down](Theme::at) to what the terminal has; without any, attributes alone say what colours said.
+//!
+//! What is wrong in a user's theme is collected and shown; what is right counts.
+
+mod colour;
+mod read;
+mod role;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use ratatui::style::{Color, Style};
+
+pub use self::read::{Fault, Problem};
+use self::read::{Look, Sheet};
+pub use self::role::Role;
+pub use self::terminal::{Background, Depth};
+use crate::tui::keymap::file::{Source, did_you_mean, text_of};
+
+/// The themes that are in the program, by name.
+const BUILT_IN: [(&str, &str); 6] = [
+    ("dark", include_str!("../../../themes/dark.toml")),
+    ("light", include_str!("../../../themes/light.toml")),
+    (
+        "high-contrast",
+        include_str!("../../../themes/high-contrast.toml"),
+    ),
+    (
+        "colour-blind-safe",
+        include_str!("../../../themes/colour-blind-safe.toml"),
+    ),
+    (
+        "colour-blind-safe-light",
+        include_str!("../../../themes/colour-blind-safe-light.toml"),
+    ),
+    (MONOCHROME, include_str!("../../../themes/monochrome.toml")),
+];
+
+/// The theme that counts where there are no colours.
+const MONOCHROME: &str = "monochrome";
+
+/// What a user's theme inherits where it names nothing.
+const ROOT: &str = "dark";
+
+/// The directory of the user's themes in bowline's configuration directory.
+pub const DIRECTORY: &str = "themes";
+
+const ROLES: usize = Role::WORDS.len();
+
+/// How everything looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Theme {
+    name: String,
+    depth: Depth,
+    styles: [Style; ROLES],
+    sixteen: [Style; ROLES],
+}
+
+/// Lists the names of the themes that are in the program.
+pub fn names() -> Vec<&'static str> {
+    BUILT_IN.iter().map(|(name, _)| *name).collect()
+}
+
+/// Lists the names of all themes: the user's, then those that are in the program.
+pub fn available(config_dir: Option<&Path>) -> Vec<String> {
+    let entries = config_dir.and_then(|directory| directory.join(DIRECTORY).read_dir().ok());
+    let mut found: Vec<String> = entries
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter_map(|file| file.strip_suffix(".toml").map(str::to_owned))
+        .collect();
+    found.sort();
+    for name in names() {
+        if found.iter().all(|known| known != name) {
+            found.push(name.to_owned());
+        }
+    }
+    found
+}
+
+impl Theme {
+    /// Returns a theme that is in the program.
+    pub fn built_in(name: &str) -> Option<Self> {
+        let (_, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
+        let mut faults = Vec::new();
+        Some(Self::inherit(
+            name,
+            &Source { name, text },
+            None,
+            false,
+            &mut faults,
+        ))
+    }
+
+    /// Reads a user's theme, given as the file's name and text; what it inherits may be the user's too.
+    pub fn read(file: &str, text: &str, config_dir: Option<&Path>) -> (Self, Vec<Fault>) {
+        let mut faults = Vec::new();
+        let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str());
+        let source = Source { name: file, text };
+        let name = stem.unwrap_or(file);
+        let theme = Self::inherit(name, &source, config_dir, true, &mut faults);
+        (theme, faults)
+    }
+
+    /// Returns the theme of a name: the user's from bowline's configuration directory, or one of the program.
+    pub fn load(name: &str, config_dir: Option<&Path>) -> (Self, Vec<Fault>) {
+        let mut faults = Vec::new();
+        if let Some((file, text)) = users(name, config_dir, &mut faults) {
+            let (theme, found) = Self::read(&file, &text, config_dir);
+            faults.extend(found);
+            return (theme, faults);
+        }
+        if let Some(theme) = Self::built_in(name) {
+            return (theme, faults);
+        }
+        if faults.is_empty() {
+            let place = Source {
+                name: "theme",
+                text: "",
+            }
+            .place(0);
+            let problem = no_theme(name.to_owned(), config_dir);
+            faults.push(Fault { place, problem });
+        }
+        (Self::default(), faults)
+    }
+
+    /// Returns its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns how something looks.
+    pub fn style(&self, role: Role) -> Style {
+        self.styles[role as usize]
+    }
+
+    /// Returns how something looks that lies on something else, as a glyph on a selected row: the ground
+    /// shows below it, and where there are few colours, all of the ground does.
+    pub fn on(&self, ground: Role, role: Role) -> Style {
+        let (ground, role) = (self.style(ground), self.style(role));
+        if self.depth <= Depth::Ansi16 {
+            role.patch(ground)
+        } else {
+            // A badge keeps its own ground.
+            ground.patch(role)
+        }
+    }
+
+    /// Brings its colours down to what a terminal has.
+    pub fn at(&self, depth: Depth) -> Self {
+        let mut theme = self.clone();
+        theme.depth = depth;
+        match depth {
+            Depth::True => {}
+            Depth::Ansi256 => theme.recolour(colour::of_256),
+            Depth::Ansi16 => {
+                theme.styles = self.sixteen;
+                theme.recolour(colour::of_16);
+            }
+            Depth::Mono if self.is_colourless() => {}
+            Depth::Mono => {
+                // Without its colours a theme would not tell a selected row from others.
+                if let Some(monochrome) = Self::built_in(MONOCHROME) {
+                    theme.styles = monochrome.styles;
+                }
+            }
+        }
+        theme
+    }
+
+    fn is_colourless(&self) -> bool {
+        self.styles.iter().all(|style| {
+            [style.fg, style.bg]
+                .into_iter()
+                .flatten()
+                .all(|colour| colour == Color::Reset)
+        })
+    }
+
+    fn recolour(&mut self, to: fn(Color) -> Color) {
+        for style in &mut self.styles {
+            style.fg = style.fg.map(to);
+            style.bg = style.bg.map(to);
+        }
+    }
+
+    /// Lays a file over what it inherits.
+    fn inherit(
+        name: &str,
+        source: &Source<'_>,
+        config_dir: Option<&Path>,
+        is_users: bool,
+        faults: &mut Vec<Fault>,
+    ) -> Self {
+        let mut sheets = vec![read::read(source, faults)];
+        let mut users_own = vec![name.to_owned()];
+        let mut is_users = is_users;
+        loop {
+            let wanted = sheets.last().and_then(|sheet| sheet.inherits.clone());
+            let (wanted, place) = match wanted {
+                Some(wanted) => wanted,
+                None if is_users => (ROOT.to_owned(), source.place(0)),
+                None => break,
+            };
+            let again = users_own.contains(&wanted);
+            if is_users
+                && !again
+                && let Some((file, text)) = users(&wanted, config_dir, faults)
+            {
+                let source = Source {
+                    name: &file,
+                    text: &text,
+                };
+                sheets.push(read::read(&source, faults));
+                users_own.push(wanted);
+                continue;
+            }
+            let mut built_in = built_in_text(&wanted);
+            if built_in.is_none() {
+                let problem = if again {
+                    let chain = users_own.join(", ");
+                    Problem::Cycle {
+                        name: wanted,
+                        chain,
+                    }
+                } else {
+                    no_theme(wanted, config_dir)
+                };
+                faults.push(Fault { place, problem });
+                built_in = built_in_text(ROOT);
+            }
+            // What is in the program inherits only what is in the program.
+            is_users = false;
+            if let Some(text) = built_in {
+                sheets.push(read::read(&Source { name: ROOT, text }, faults));
+            }
+        }
+        sheets.reverse();
+        Self::of_sheets(name, &sheets, faults)
+    }
+
+    fn of_sheets(name: &str, sheets: &[Sheet], faults: &mut Vec<Fault>) -> Self {
+        let mut palette = BTreeMap::new();
+        for sheet in sheets {
+            palette.extend(sheet.palette.clone());
+        }
+        let mut theme = Self {
+            name: name.to_owned(),
+            depth: Depth::True,
+            styles: [Style::new(); ROLES],
+            sixteen: [Style::new(); ROLES],
+        };
+        for sheet in sheets {
+            for (role, look) in &sheet.looks {
+                if let Some(style) = style_of(look, &palette, faults) {
+                    theme.styles[*role as usize] = style;
+                    theme.sixteen[*role as usize] = style;
+                }
+            }
+            for (role, look) in &sheet.sixteen {
+                if let Some(style) = style_of(look, &palette, faults) {
+                    theme.sixteen[*role as usize] = style;
+                }
+            }
+        }
+        theme
+    }
+}
+
+impl Default for Theme {
+    /// Returns the theme that counts where nothing is known of the terminal.
+    fn default() -> Self {
+        Self::built_in(ROOT).expect("BUG: the root of all themes is in the program")
+    }
+}
+
+fn style_of(
+    look: &Look,
+    palette: &BTreeMap<String, Color>,
+    faults: &mut Vec<Fault>,
+) -> Option<Style> {
+    let mut style = Style::new().add_modifier(look.attributes);
+    for (ink, slot) in [(&look.fg, &mut style.fg), (&look.bg, &mut style.bg)] {
+        match ink.as_ref().map(|ink| ink.resolve(palette)) {
+            None => {}
+            Some(Ok(colour)) => *slot = Some(colour),
+            Some(Err(fault)) => {
+                faults.push(fault);
+                return None;
+            }
+        }
+    }
+    Some(style)
+}
+
+fn built_in_text(name: &str) -> Option<&'static str> {
+    let found = BUILT_IN.iter().find(|(known, _)| *known == name);
+    found.map(|(_, text)| *text)
+}
+
+/// Reads the user's file of a theme, if there is one.
+fn users(
+    name: &str,
+    config_dir: Option<&Path>,
+    faults: &mut Vec<Fault>,
+) -> Option<(String, String)> {
+    let is_plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\']);
+    let directory = config_dir.filter(|_| is_plain)?.join(DIRECTORY);
+    let path = directory.join(format!("{name}.toml"));
+    let file = path.display().to_string();
+    match text_of(&path) {
+        Ok(text) => text.map(|text| (file, text)),
+        Err(error) => {
+            let place = Source {
+                name: &file,
+                text: "",
+            }
+            .place(0);
+            let problem = Problem::Unreadable(error.to_string());
+            faults.push(Fault { place, problem });
+            None
+        }
+    }
+}
+
+fn no_theme(name: String, config_dir: Option<&Path>) -> Problem {
+    let known = available(config_dir);
+    let nearest = did_you_mean(&name, known.iter().map(String::as_str));
+    Problem::Theme { name, nearest }
+}

@@ -1,0 +1,288 @@
+//! One theme file: what it says by itself, before it is laid over the theme that it inherits.
+
+use std::collections::BTreeMap;
+
+use ratatui::style::{Color, Modifier};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::colour;
+use super::role::Role;
+use crate::tui::keymap::file::{Source, did_you_mean, entries};
+use crate::yaml::Place;
+
+/// Something in a theme that does not count.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {problem}")]
+pub struct Fault {
+    /// Where.
+    pub place: Place,
+    /// What is wrong, and what to do.
+    pub problem: Problem,
+}
+
+/// What can be wrong with a theme.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// The file is there and cannot be read.
+    #[error("it cannot be read: {0}")]
+    Unreadable(String),
+    /// It is not TOML.
+    #[error("it is not TOML: {0}")]
+    Syntax(String),
+    /// There is no theme of this name.
+    #[error("there is no theme `{name}`{nearest}; there are {}", super::names().join(", "))]
+    Theme {
+        /// What was written.
+        name: String,
+        /// The nearest name, as a question.
+        nearest: String,
+    },
+    /// A theme inherits itself.
+    #[error("`{name}` inherits itself, by {chain}; let one of them inherit dark or light")]
+    Cycle {
+        /// The theme.
+        name: String,
+        /// The themes on the way around.
+        chain: String,
+    },
+    /// A word that says nothing.
+    #[error("`{word}` says nothing here{nearest}; {known}")]
+    Field {
+        /// What was written.
+        word: String,
+        /// The nearest word, as a question.
+        nearest: String,
+        /// What can stand here.
+        known: &'static str,
+    },
+    /// A role that nothing has.
+    #[error("`{word}` is no role{nearest}; docs/themes.md lists them")]
+    Role {
+        /// What was written.
+        word: String,
+        /// The nearest role, as a question.
+        nearest: String,
+    },
+    /// A colour that is none.
+    #[error(
+        "{text} is no colour{nearest}; write \"#rrggbb\", a name of [palette], a name of the terminal's (red, bright-red, default), or a number up to 255"
+    )]
+    Colour {
+        /// What was written.
+        text: String,
+        /// The nearest name, as a question.
+        nearest: String,
+    },
+    /// Something of another kind stands where a value is expected.
+    #[error("`{word}` should be {expected}")]
+    Shape {
+        /// What it is the value of.
+        word: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+}
+
+/// A colour as it was written.
+#[derive(Clone, Debug)]
+pub(super) enum Ink {
+    Colour(Color),
+    Named(String, Place),
+}
+
+impl Ink {
+    /// Returns the colour that is meant; a name of the palette counts before the terminal's.
+    pub(super) fn resolve(&self, palette: &BTreeMap<String, Color>) -> Result<Color, Fault> {
+        let (text, place) = match self {
+            Self::Colour(colour) => return Ok(*colour),
+            Self::Named(text, place) => (text, place),
+        };
+        let known = palette.get(text).copied();
+        known.or_else(|| colour::parse(text)).ok_or_else(|| {
+            let names = palette.keys().map(String::as_str);
+            let problem = Problem::Colour {
+                text: format!("`{text}`"),
+                nearest: did_you_mean(text, colour::names().chain(names)),
+            };
+            let place = place.clone();
+            Fault { place, problem }
+        })
+    }
+}
+
+/// How something looks, as it was written.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Look {
+    pub(super) fg: Option<Ink>,
+    pub(super) bg: Option<Ink>,
+    pub(super) attributes: Modifier,
+}
+
+/// What one file says.
+#[derive(Debug, Default)]
+pub(super) struct Sheet {
+    pub(super) inherits: Option<(String, Place)>,
+    pub(super) palette: BTreeMap<String, Color>,
+    pub(super) looks: Vec<(Role, Look)>,
+    /// What looks otherwise in a terminal of sixteen colours.
+    pub(super) sixteen: Vec<(Role, Look)>,
+}
+
+/// The attributes that a look can have.
+const ATTRIBUTES: [(&str, Modifier); 5] = [
+    ("bold", Modifier::BOLD),
+    ("dim", Modifier::DIM),
+    ("italic", Modifier::ITALIC),
+    ("underline", Modifier::UNDERLINED),
+    ("reverse", Modifier::REVERSED),
+];
+
+/// Reads a file: what makes sense of it; what does not is added to the faults.
+pub(super) fn read(source: &Source<'_>, faults: &mut Vec<Fault>) -> Sheet {
+    let mut reading = Reading { source, faults };
+    let mut sheet = Sheet::default();
+    let (table, errors) = source.parse();
+    for (at, message) in errors {
+        reading.fault(at, Problem::Syntax(message));
+    }
+    for (word, at, value) in entries(&table) {
+        let value = (value.span().start, value.get_ref());
+        match word {
+            "inherits" => match value.1.as_str() {
+                Some(name) => sheet.inherits = Some((name.to_owned(), source.place(value.0))),
+                None => reading.shape(value.0, word, "the name of a theme"),
+            },
+            "palette" => sheet.palette = reading.palette(value),
+            "style" => sheet.looks = reading.looks(word, value),
+            "style-16" => sheet.sixteen = reading.looks(word, value),
+            _ => {
+                let words = ["inherits", "palette", "style", "style-16"];
+                let known = "a theme has inherits, [palette], [style] and [style-16]";
+                reading.field(at, word, &words, known);
+            }
+        }
+    }
+    sheet
+}
+
+struct Reading<'r> {
+    source: &'r Source<'r>,
+    faults: &'r mut Vec<Fault>,
+}
+
+/// A value and where it begins.
+type At<'v, 't> = (usize, &'v DeValue<'t>);
+
+impl Reading<'_> {
+    fn fault(&mut self, at: usize, problem: Problem) {
+        let place = self.source.place(at);
+        self.faults.push(Fault { place, problem });
+    }
+
+    fn shape(&mut self, at: usize, word: &str, expected: &'static str) {
+        let word = word.to_owned();
+        self.fault(at, Problem::Shape { word, expected });
+    }
+
+    fn field(&mut self, at: usize, word: &str, words: &[&str], known: &'static str) {
+        let nearest = did_you_mean(word, words.iter().copied());
+        let word = word.to_owned();
+        self.fault(
+            at,
+            Problem::Field {
+                word,
+                nearest,
+                known,
+            },
+        );
+    }
+
+    fn palette(&mut self, (at, value): At<'_, '_>) -> BTreeMap<String, Color> {
+        let Some(table) = value.as_table() else {
+            self.shape(at, "palette", "a table of names and colours");
+            return BTreeMap::new();
+        };
+        let mut palette = BTreeMap::new();
+        for (name, _, value) in entries(table) {
+            let resolved = self.ink(value).map(|ink| ink.resolve(&BTreeMap::new()));
+            match resolved {
+                Some(Ok(colour)) => {
+                    palette.insert(name.to_owned(), colour);
+                }
+                Some(Err(fault)) => self.faults.push(fault),
+                None => {}
+            }
+        }
+        palette
+    }
+
+    fn looks(&mut self, word: &str, (at, value): At<'_, '_>) -> Vec<(Role, Look)> {
+        let Some(table) = value.as_table() else {
+            self.shape(at, word, "a table of roles and how they look");
+            return Vec::new();
+        };
+        let mut looks = Vec::new();
+        for (word, at, value) in entries(table) {
+            let Some(role) = Role::named(word) else {
+                let nearest = did_you_mean(word, Role::WORDS.map(|(word, _)| word));
+                let word = word.to_owned();
+                self.fault(at, Problem::Role { word, nearest });
+                continue;
+            };
+            let look = match value.get_ref().as_table() {
+                Some(table) => self.look(table),
+                None => self.ink(value).map(|ink| Look {
+                    fg: Some(ink),
+                    ..Look::default()
+                }),
+            };
+            looks.extend(look.map(|look| (role, look)));
+        }
+        looks
+    }
+
+    fn look(&mut self, table: &DeTable<'_>) -> Option<Look> {
+        let mut look = Look::default();
+        for (word, at, value) in entries(table) {
+            let attribute = ATTRIBUTES.iter().find(|(known, _)| *known == word);
+            match (word, attribute) {
+                ("fg", _) => look.fg = Some(self.ink(value)?),
+                ("bg", _) => look.bg = Some(self.ink(value)?),
+                (_, Some((_, attribute))) => match value.get_ref().as_bool() {
+                    Some(on) => look.attributes.set(*attribute, on),
+                    None => {
+                        self.shape(value.span().start, word, "true or false");
+                        return None;
+                    }
+                },
+                _ => {
+                    let words = ["fg", "bg", "bold", "dim", "italic", "underline", "reverse"];
+                    let known = "a style has fg, bg, bold, dim, italic, underline and reverse";
+                    self.field(at, word, &words, known);
+                    return None;
+                }
+            }
+        }
+        Some(look)
+    }
+
+    fn ink(&mut self, value: &Spanned<DeValue<'_>>) -> Option<Ink> {
+        let at = value.span().start;
+        let number = || match value.get_ref() {
+            DeValue::Integer(number) => u8::from_str_radix(number.as_str(), number.radix()).ok(),
+            _ => None,
+        };
+        if let Some(text) = value.get_ref().as_str() {
+            return Some(Ink::Named(text.to_owned(), self.source.place(at)));
+        }
+        let Some(number) = number() else {
+            let written = self.source.text.get(value.span()).unwrap_or_default();
+            let text: String = written.chars().take(40).collect();
+            let nearest = String::new();
+            self.fault(at, Problem::Colour { text, nearest });
+            return None;
+        };
+        Some(Ink::Colour(colour::numbered(number)))
+    }
+}

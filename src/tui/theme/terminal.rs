@@ -1,0 +1,195 @@
+//! What a terminal can show, from what it and its environment say. Nothing is asked here: answers come in.
+
+use super::colour;
+use ratatui::style::Color;
+
+/// How many colours a terminal has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Depth {
+    /// None that are wanted: attributes only.
+    Mono,
+    /// The sixteen that its user chose.
+    Ansi16,
+    /// 256.
+    Ansi256,
+    /// All.
+    True,
+}
+
+/// Terminals that have all colours, whether or not they say so elsewhere.
+const TRUE: [&str; 7] = [
+    "alacritty",
+    "contour",
+    "foot",
+    "wezterm",
+    "xterm-ghostty",
+    "xterm-kitty",
+    "rio",
+];
+
+/// Terminals that have none.
+const NONE: [&str; 6] = ["dumb", "vt52", "vt100", "vt102", "vt220", "xterm-mono"];
+
+impl Depth {
+    /// Judges by the values of `NO_COLOR`, `COLORTERM` and `TERM`.
+    pub fn of(no_color: Option<&str>, colorterm: Option<&str>, term: Option<&str>) -> Self {
+        let term = term.unwrap_or_default();
+        let colorterm = colorterm.unwrap_or_default().to_ascii_lowercase();
+        if no_color.is_some_and(|value| !value.is_empty()) || NONE.contains(&term) {
+            return Self::Mono;
+        }
+        let says_true = matches!(colorterm.as_str(), "truecolor" | "24bit");
+        let is_true = |known: &&str| {
+            let rest = term.strip_prefix(known);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        if says_true || term.ends_with("-direct") || TRUE.iter().any(is_true) {
+            Self::True
+        } else if term.contains("256color") {
+            Self::Ansi256
+        } else {
+            Self::Ansi16
+        }
+    }
+}
+
+/// Whether a terminal writes light on dark or dark on light.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Background {
+    /// Light on dark.
+    Dark,
+    /// Dark on light.
+    Light,
+}
+
+impl Background {
+    /// Judges by the terminal's answer to OSC 11, or else by `COLORFGBG`; dark where neither says.
+    pub fn of(osc11: Option<&str>, colorfgbg: Option<&str>) -> Self {
+        osc11
+            .and_then(Self::of_answer)
+            .or_else(|| colorfgbg.and_then(Self::of_colorfgbg))
+            .unwrap_or(Self::Dark)
+    }
+
+    /// Judges by an answer to OSC 11: `rgb:ffff/ffff/ffff`, with or without the escapes around it.
+    pub fn of_answer(answer: &str) -> Option<Self> {
+        let (_, colour) = answer
+            .split_once("rgb:")
+            .or_else(|| answer.split_once("rgba:"))?;
+        let colour = colour.trim_end_matches(['\u{7}', '\u{1b}', '\\', '\u{9c}']);
+        let mut channels = colour.split('/').map(channel);
+        let [red, green, blue] = [channels.next()??, channels.next()??, channels.next()??];
+        let rest_is_alpha = channels.by_ref().take(1).all(|alpha| alpha.is_some());
+        let whole = rest_is_alpha && channels.next().is_none();
+        whole.then(|| Self::of_channels([red, green, blue]))
+    }
+
+    /// Judges by `COLORFGBG`, which some terminals set to the numbers of their colours: `15;0`.
+    pub fn of_colorfgbg(value: &str) -> Option<Self> {
+        match value.rsplit(';').next()?.trim().parse::<u8>().ok()? {
+            0..=6 | 8 => Some(Self::Dark),
+            7 | 9..=15 => Some(Self::Light),
+            number => colour::channels(Color::Indexed(number)).map(Self::of_channels),
+        }
+    }
+
+    /// Returns the name of the theme that suits it.
+    pub fn theme(self) -> &'static str {
+        match self {
+            Self::Dark => "dark",
+            Self::Light => "light",
+        }
+    }
+
+    /// Judges by a colour.
+    pub fn of_channels(channels: [u8; 3]) -> Self {
+        // Where black and white are equally well read.
+        if colour::luminance(channels) > 0.179 {
+            Self::Light
+        } else {
+            Self::Dark
+        }
+    }
+}
+
+/// Reads one to four hexadecimal digits as a part of the whole that they could say.
+fn channel(digits: &str) -> Option<u8> {
+    if digits.is_empty() || digits.len() > 4 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    let value = u32::from_str_radix(digits, 16).ok()?;
+    let most = 16_u32.pow(u32::try_from(digits.len()).ok()?) - 1;
+    u8::try_from(value * 255 / most).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_is_what_the_environment_says() {
+        use Depth::*;
+        for (no_color, colorterm, term, expected) in [
+            (None, None, None, Ansi16),
+            (None, None, Some("xterm"), Ansi16),
+            (None, None, Some("linux"), Ansi16),
+            (None, None, Some("xterm-256color"), Ansi256),
+            (None, None, Some("tmux-256color"), Ansi256),
+            (None, Some("truecolor"), Some("xterm-256color"), True),
+            (None, Some("24bit"), Some("xterm"), True),
+            (None, Some("TrueColor"), None, True),
+            (None, Some("yes"), Some("screen"), Ansi16),
+            (None, None, Some("xterm-kitty"), True),
+            (None, None, Some("foot-extra"), True),
+            (None, None, Some("footloose"), Ansi16),
+            (None, None, Some("xterm-direct"), True),
+            (None, None, Some("dumb"), Mono),
+            (None, Some("truecolor"), Some("vt100"), Mono),
+            (Some("1"), Some("truecolor"), Some("xterm-256color"), Mono),
+            (Some(""), Some("truecolor"), None, True),
+        ] {
+            let depth = Depth::of(no_color, colorterm, term);
+            assert_eq!(depth, expected, "{no_color:?} {colorterm:?} {term:?}");
+        }
+    }
+
+    #[test]
+    fn the_background_is_what_the_terminal_says() {
+        use Background::*;
+        for (answer, expected) in [
+            ("rgb:ffff/ffff/ffff", Some(Light)),
+            ("rgb:0000/0000/0000", Some(Dark)),
+            ("\u{1b}]11;rgb:1e1e/1e1e/2e2e\u{1b}\\", Some(Dark)),
+            ("\u{1b}]11;rgb:fdfd/f6f6/e3e3\u{7}", Some(Light)),
+            ("rgba:ffff/ffff/ffff/0000", Some(Light)),
+            ("rgb:f/f/f", Some(Light)),
+            ("rgb:28/2c/34", Some(Dark)),
+            ("rgb:ffff/ffff", None),
+            ("rgb:ffff/ffff/ffff/ffff/ffff", None),
+            ("rgb:fffff/0/0", None),
+            ("rgb:+f/0/0", None),
+            ("rgb://", None),
+            ("", None),
+            ("ffffff", None),
+        ] {
+            assert_eq!(Background::of_answer(answer), expected, "{answer:?}");
+        }
+        for (value, expected) in [
+            ("15;0", Some(Dark)),
+            ("0;15", Some(Light)),
+            ("0;default;7", Some(Light)),
+            ("12;8", Some(Dark)),
+            ("0;231", Some(Light)),
+            ("0;16", Some(Dark)),
+            ("15;default", None),
+            ("", None),
+            ("0;300", None),
+        ] {
+            assert_eq!(Background::of_colorfgbg(value), expected, "{value}");
+        }
+        assert_eq!(Background::of(None, None), Dark);
+        assert_eq!(Background::of(Some("rgb:0/0/0"), Some("0;15")), Dark);
+        assert_eq!(Background::of(Some("nonsense"), Some("0;15")), Light);
+        assert_eq!((Dark.theme(), Light.theme()), ("dark", "light"));
+    }
+}

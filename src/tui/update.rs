@@ -1,0 +1,396 @@
+//! From an event to the next state of the model and the effects that are wanted. Pure: nothing here waits.
+
+use crossterm::event::KeyEvent;
+use jiff::Timestamp;
+
+use super::action::{Action, Mode};
+use super::effect::{Answer, Effect};
+use super::keymap::{Key, Step};
+use super::model::{Event, Level, Model, Notice, Subject, Turn, Wish};
+use super::order::Order;
+use super::orders::{self, Wanted};
+use super::prompt::{Over, Prompt, PromptKind};
+use super::screens::plan::Outcome;
+use super::screens::{Handled, Screen, plan};
+use super::{commands, tasks};
+use crate::engine::world::World;
+
+/// Takes in what happened.
+pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    match event {
+        Event::Key(key) => pressed(model, world, now, key, &mut effects),
+        Event::Paste(text) => pasted(model, world, now, &text, &mut effects),
+        Event::Resize(width, height) => model.size = (width, height),
+        Event::Focus(focused) => model.focused = focused,
+        Event::Mouse(mouse) => super::mouse::used(model, world, now, mouse, &mut effects),
+        Event::World(touched) => {
+            // Every screen follows, also those behind: going back shows the present.
+            each(model, world, now, &mut effects, |screen, turn| {
+                screen.touched(&touched, turn);
+            });
+        }
+        Event::Tick => each(model, world, now, &mut effects, Screen::tick),
+        Event::Answer(ticket, answer) => answered(model, world, now, ticket, answer, &mut effects),
+        Event::Known(user) => model.ground.user = user,
+        Event::Connected(_, Ok(ground)) => {
+            model.ground = *ground;
+            model.stack.truncate(0);
+            model.stack.push(Screen::Matrix(Box::default()));
+            model.forth.clear();
+            model.over = None;
+            let words = format!(
+                "now in {}, namespace {}",
+                model.ground.target, model.ground.namespace
+            );
+            say(model, now, Level::Info, words);
+        }
+        Event::Connected(_, Err(why)) => say(model, now, Level::Error, why),
+    }
+    effects
+}
+
+/// Lets every screen have a turn.
+fn each(
+    model: &mut Model,
+    world: &World,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+    mut tell: impl FnMut(&mut Screen, &mut Turn<'_>),
+) {
+    for at in 0..model.stack.len() {
+        turn(model, world, now, at, effects, &mut tell);
+    }
+}
+
+/// Lets one screen have a turn, and fulfils its wishes.
+fn turn<T>(
+    model: &mut Model,
+    world: &World,
+    now: Timestamp,
+    at: usize,
+    effects: &mut Vec<Effect>,
+    tell: impl FnOnce(&mut Screen, &mut Turn<'_>) -> T,
+) -> Option<T> {
+    let mut turn = Turn {
+        world,
+        now,
+        ground: &model.ground,
+        size: model.size,
+        tasks: &model.tasks,
+        log: &model.log,
+        effects: Vec::new(),
+        wishes: Vec::new(),
+        tickets: &mut model.tickets,
+    };
+    let told = tell(model.stack.get_mut(at)?, &mut turn);
+    let Turn {
+        effects: wanted,
+        wishes,
+        ..
+    } = turn;
+    effects.extend(wanted);
+    for wish in wishes {
+        fulfil(model, world, now, wish, effects);
+    }
+    Some(told)
+}
+
+/// Lets the screen in front have a turn.
+fn front<T>(
+    model: &mut Model,
+    world: &World,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+    tell: impl FnOnce(&mut Screen, &mut Turn<'_>) -> T,
+) -> Option<T> {
+    let at = model.stack.len().checked_sub(1)?;
+    turn(model, world, now, at, effects, tell)
+}
+
+/// Does what a screen or a command wants of the model.
+pub(super) fn fulfil(
+    model: &mut Model,
+    world: &World,
+    now: Timestamp,
+    wish: Wish,
+    effects: &mut Vec<Effect>,
+) {
+    match wish {
+        Wish::Open(screen) => open(model, *screen),
+        Wish::Close => close(model),
+        Wish::Say(level, text) => say(model, now, level, text),
+        Wish::Order(order) => plan(model, world, now, order, effects),
+        Wish::Run(action) => run(model, world, now, action, effects),
+        Wish::Choose(choice) => model.over = Some(Over::Choice(choice)),
+        Wish::Follow(task) => model.tasks.push(*task),
+        Wish::Log(logged) => model.log.push(logged),
+        Wish::Connect(destination) => {
+            model.tickets += 1;
+            effects.push(Effect::Connect(model.tickets, destination));
+        }
+    }
+}
+
+/// Says something on the last line.
+pub(super) fn say(model: &mut Model, now: Timestamp, level: Level, text: impl Into<String>) {
+    model.notice = Some(Notice {
+        text: text.into(),
+        level,
+        at: now,
+    });
+}
+
+fn open(model: &mut Model, screen: Screen) {
+    model.forth.clear();
+    model.stack.push(screen);
+}
+
+fn close(model: &mut Model) {
+    if model.stack.len() > 1
+        && let Some(left) = model.stack.pop()
+        // A plan that was left is gone; what it did is under tasks.
+        && !matches!(left, Screen::Plan(_))
+    {
+        model.forth.push(left);
+    }
+}
+
+/// Opens the plan of an order, unless it is known beforehand that we may not.
+pub(super) fn plan(
+    model: &mut Model,
+    world: &World,
+    now: Timestamp,
+    order: Order,
+    effects: &mut Vec<Effect>,
+) {
+    if let Some(why) = orders::denied(&model.ground, &order) {
+        say(model, now, Level::Error, why);
+        return;
+    }
+    let mut opened = None;
+    front(model, world, now, effects, |_, turn| {
+        opened = Some(plan::State::open(order, turn));
+    });
+    if let Some(state) = opened {
+        open(model, Screen::Plan(Box::new(state)));
+    }
+}
+
+fn pressed(
+    model: &mut Model,
+    world: &World,
+    now: Timestamp,
+    event: KeyEvent,
+    effects: &mut Vec<Effect>,
+) {
+    let Some(key) = Key::of(event) else {
+        return;
+    };
+    if model
+        .notice
+        .as_ref()
+        .is_some_and(|notice| notice.level != Level::Error)
+    {
+        model.notice = None;
+    }
+    if model.over.is_some() {
+        super::prompting::key(model, world, now, event, key, effects);
+        return;
+    }
+    if model.pressed.is_empty() {
+        let handled = front(model, world, now, effects, |screen, turn| {
+            screen.key(event, turn)
+        });
+        if handled == Some(Handled::Yes) {
+            return;
+        }
+    }
+    model.pressed.push(key);
+    let modes = model.front().modes();
+    match model.look.keymap.step(modes, &model.pressed) {
+        Step::Run(action) => {
+            model.pressed.clear();
+            run(model, world, now, action, effects);
+        }
+        Step::More(_) => {}
+        Step::Nothing => {
+            let unknown = Key::print(&model.pressed);
+            model.pressed.clear();
+            if !modes.contains(&Mode::Text) {
+                say(
+                    model,
+                    now,
+                    Level::Info,
+                    format!("{unknown} does nothing here; ? lists the keys"),
+                );
+            }
+        }
+    }
+}
+
+fn pasted(model: &mut Model, world: &World, now: Timestamp, text: &str, effects: &mut Vec<Effect>) {
+    if model.over.is_some() {
+        super::prompting::paste(model, world, now, text, effects);
+        return;
+    }
+    let taken = front(model, world, now, effects, |screen, _| screen.paste(text));
+    if taken != Some(Handled::Yes) {
+        // Keys in what was pasted must not be taken for commands.
+        say(
+            model,
+            now,
+            Level::Warning,
+            "what was pasted was dropped: nothing takes text here",
+        );
+    }
+}
+
+/// Does what an action means, in front or everywhere.
+pub(super) fn run(
+    model: &mut Model,
+    world: &World,
+    now: Timestamp,
+    action: Action,
+    effects: &mut Vec<Effect>,
+) {
+    if let Some(tour) = &mut model.tour {
+        tour.follow(action);
+    }
+    let handled = front(model, world, now, effects, |screen, turn| {
+        screen.act(action, turn)
+    });
+    if handled == Some(Handled::Yes) {
+        return;
+    }
+    match action {
+        Action::Quit if model.stack.len() > 1 => close(model),
+        Action::Quit => quit(model, world, now, effects),
+        Action::Back | Action::HistoryBack => close(model),
+        Action::Interrupt => match model.stack.len() {
+            1 => say(
+                model,
+                now,
+                Level::Info,
+                "nothing is under way here; q leaves bowline",
+            ),
+            _ => close(model),
+        },
+        Action::HistoryForth => {
+            if let Some(screen) = model.forth.pop() {
+                model.stack.push(screen);
+            }
+        }
+        Action::Redraw => effects.push(Effect::Redraw),
+        Action::Suspend => effects.push(Effect::Suspend),
+        Action::Command => model.over = Some(Over::Prompt(Prompt::open(PromptKind::Command, ""))),
+        Action::Jump => model.over = Some(Over::Prompt(Prompt::open(PromptKind::Jump, ""))),
+        Action::Filter => super::prompting::filter(model),
+        action if action.plans() => order(model, world, now, action, effects),
+        action => {
+            if let Some(wish) = super::opening::screen(model, world, now, action, effects) {
+                fulfil(model, world, now, wish, effects);
+            }
+        }
+    }
+}
+
+/// Leaves the program, unless something is being written.
+fn quit(model: &mut Model, _: &World, now: Timestamp, effects: &mut Vec<Effect>) {
+    let writing = model
+        .tasks
+        .iter()
+        .any(|task| matches!(task.state, tasks::State::Applying));
+    match writing {
+        true => say(
+            model,
+            now,
+            Level::Warning,
+            "something is being written; q again when that is done",
+        ),
+        false => effects.push(Effect::Quit),
+    }
+}
+
+/// Orders what a key means for what is selected.
+fn order(
+    model: &mut Model,
+    world: &World,
+    now: Timestamp,
+    action: Action,
+    effects: &mut Vec<Effect>,
+) {
+    let subject: Subject = model.front().subject(world);
+    match orders::of(action, &subject, world, &model.ground, now) {
+        Ok(Wanted::Order(order)) => plan(model, world, now, order, effects),
+        Ok(Wanted::Choice(choice)) => model.over = Some(Over::Choice(choice)),
+        Err(why) => say(model, now, Level::Warning, why),
+    }
+}
+
+fn answered(
+    model: &mut Model,
+    world: &World,
+    now: Timestamp,
+    ticket: u64,
+    answer: Answer,
+    effects: &mut Vec<Effect>,
+) {
+    if let Answer::Applied(became) = &answer {
+        settle(model, now, ticket, became);
+    }
+    let mut answer = match answer {
+        Answer::Rights(rights) => {
+            model.ground.rights = rights;
+            return;
+        }
+        Answer::Exported(Ok(path)) => {
+            return say(
+                model,
+                now,
+                Level::Done,
+                format!("written to {}", path.display()),
+            );
+        }
+        Answer::Exported(Err(why)) => return say(model, now, Level::Error, why),
+        answer => Some(answer),
+    };
+    for at in (0..model.stack.len()).rev() {
+        let Some(given) = answer.take() else {
+            return;
+        };
+        answer = turn(model, world, now, at, effects, |screen, turn| {
+            screen.answer(ticket, given, turn)
+        })
+        .flatten();
+    }
+}
+
+/// Notes what became of a plan, whether its screen is open or not.
+fn settle(model: &mut Model, now: Timestamp, ticket: u64, became: &super::effect::Became) {
+    let Some(task) = model.tasks.iter_mut().find(|task| task.ticket == ticket) else {
+        return;
+    };
+    let outcome = Outcome::of(&task.prepared, became);
+    task.state = outcome.task();
+    let logged = outcome.logged(task, now);
+    let level = match outcome.is_done() {
+        true => Level::Done,
+        false => Level::Error,
+    };
+    model.log.push(logged);
+    say(model, now, level, outcome.words());
+}
+
+/// Runs a command that was typed.
+pub(super) fn command(
+    model: &mut Model,
+    world: &World,
+    now: Timestamp,
+    line: &str,
+    effects: &mut Vec<Effect>,
+) {
+    for wish in commands::run(model, world, now, line, effects) {
+        fulfil(model, world, now, wish, effects);
+    }
+}
