@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use kube::api::{Api, ListParams, PartialObjectMeta, PostParams};
 use kube::ResourceExt;
+use kube::api::{Api, ListParams, PartialObjectMeta, PostParams};
 use serde_json::{Value, json};
 
 use super::commits::Commits;

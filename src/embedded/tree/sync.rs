@@ -205,7 +205,10 @@ impl Tree {
         });
         let (paths, mut read) = files?;
         let news = news?;
-        let known = paths.iter().filter(|path| before.files.contains_key(*path)).count();
+        let known = paths
+            .iter()
+            .filter(|path| before.files.contains_key(*path))
+            .count();
         if read.is_empty() && known == before.files.len() && news.is_nothing(&before) {
             return Ok(None);
         }

@@ -17,7 +17,11 @@ fn a_change_is_held_to_the_rules_and_its_promotion_is_printed() {
 
     // Past the path, onto what is not there, onto what is bad, over a hold.
     shop.write("pins/prod/cart.yaml", &pin("cart", "prod", "cart-3"));
-    shop.ends(&check, 5, "cart-3 runs in no environment that promotes to prod");
+    shop.ends(
+        &check,
+        5,
+        "cart-3 runs in no environment that promotes to prod",
+    );
     shop.write("pins/prod/cart.yaml", &pin("cart", "prod", "cart-9"));
     shop.ends(&check, 1, "names release cart-9, which is not there");
     shop.git("checkout -q .");
@@ -26,9 +30,15 @@ fn a_change_is_held_to_the_rules_and_its_promotion_is_printed() {
     shop.ends("mark good cart-2 --yes", 0, "");
     shop.ends("pin cart -e prod --reason freeze --yes", 0, "");
     let held = shop.head();
-    let text = shop.read("pins/prod/cart.yaml").replace("name: cart-1", "name: cart-2");
+    let text = shop
+        .read("pins/prod/cart.yaml")
+        .replace("name: cart-1", "name: cart-2");
     shop.write("pins/prod/cart.yaml", &text);
-    shop.ends(&format!("check --base {held}"), 5, "prod holds cart at cart-1");
+    shop.ends(
+        &format!("check --base {held}"),
+        5,
+        "prod holds cart at cart-1",
+    );
     shop.git("checkout -q .");
 
     // What does not hold together.
@@ -44,7 +54,11 @@ fn a_change_is_held_to_the_rules_and_its_promotion_is_printed() {
     shop.write("pins/dev/cart.yaml", &pin("cart", "dev", "cart-5"));
     shop.write("pins/staging/cart.yaml", &pin("cart", "staging", "cart-5"));
     shop.commit("does not fit");
-    shop.ends(&format!("check --base {held}"), 5, "cart-5 does not fit staging");
+    shop.ends(
+        &format!("check --base {held}"),
+        5,
+        "cart-5 does not fit staging",
+    );
     shop.ends("check --base nowhere", 2, "names no commit");
 }
 

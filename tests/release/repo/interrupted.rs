@@ -52,7 +52,8 @@ fn a_second_run_ends_what_was_killed_at_any_step() {
             // Whatever happened, every file is whole.
             for name in ["cart", "search"] {
                 let text = shop.read(&format!("pins/staging/{name}.yaml"));
-                let whole = [1, 2].map(|version| pin(name, "staging", &format!("{name}-{version}")));
+                let whole =
+                    [1, 2].map(|version| pin(name, "staging", &format!("{name}-{version}")));
                 assert!(whole.contains(&text), "step {n}: {text}");
             }
             match (shop.head() == before, shop.status().contains("M pins")) {
@@ -61,17 +62,26 @@ fn a_second_run_ends_what_was_killed_at_any_step() {
                 (false, _) => committed += 1,
             }
             let lock = shop.root.join(".git/index.lock");
-            assert!(!lock.exists(), "step {n}: git was not killed, only who called it");
+            assert!(
+                !lock.exists(),
+                "step {n}: git was not killed, only who called it"
+            );
             shop.ends("status", 0, "cart");
             shop.ends(PROMOTE, 0, "cart in staging");
             assert_eq!(shop.git("rev-parse HEAD^"), before, "step {n}: once");
             assert_eq!(shop.status(), "A  staged.txt", "step {n}");
-            assert_eq!(shop.read("pins/staging/cart.yaml"), pin("cart", "staging", "cart-2"));
+            assert_eq!(
+                shop.read("pins/staging/cart.yaml"),
+                pin("cart", "staging", "cart-2")
+            );
             shop.ends("audit verify", 0, "valid");
             assert!(!shop.root.join(".git/bowline/journal.json").exists());
         }
     }
-    assert!(steps > 10 && edited > 0 && committed > 0, "{steps} {edited} {committed}");
+    assert!(
+        steps > 10 && edited > 0 && committed > 0,
+        "{steps} {edited} {committed}"
+    );
     println!(
         "killed at {steps} steps: {nothing} before anything, {edited} with files edited, {committed} after the commit; every second run ended it with one commit"
     );
@@ -100,9 +110,24 @@ fn what_was_half_done_is_put_back_and_what_somebody_changed_is_left() {
     shop.write("pins/staging/cart.yaml", &new("cart"));
     let mine = format!("{}# mine\n", pin("mail", "staging", "mail-1"));
     shop.write("pins/staging/mail.yaml", &mine);
-    let ran = shop.ends("promote cart --from dev --to staging", 0, "cart-1 -> cart-2");
-    assert!(ran.err.contains("\"promote 3 components\" was interrupted before its commit: 1 files were put back"), "{}", ran.err);
-    assert!(ran.err.contains("left alone because they changed since: pins/staging/mail.yaml"), "{}", ran.err);
+    let ran = shop.ends(
+        "promote cart --from dev --to staging",
+        0,
+        "cart-1 -> cart-2",
+    );
+    assert!(
+        ran.err.contains(
+            "\"promote 3 components\" was interrupted before its commit: 1 files were put back"
+        ),
+        "{}",
+        ran.err
+    );
+    assert!(
+        ran.err
+            .contains("left alone because they changed since: pins/staging/mail.yaml"),
+        "{}",
+        ran.err
+    );
     assert_eq!(shop.read("pins/staging/mail.yaml"), mine);
     assert_eq!(shop.status(), " M pins/staging/mail.yaml");
 }

@@ -17,9 +17,8 @@ fn odd(number: usize) -> (String, bool) {
         6 => format!("!!str {name}-1"),
         _ => format!("{name}-1"),
     };
-    let labels = format!(
-        "{{openchoreo.dev/component: {name}, openchoreo.dev/environment: staging}}"
-    );
+    let labels =
+        format!("{{openchoreo.dev/component: {name}, openchoreo.dev/environment: staging}}");
     let mut text = match style {
         7 => format!(
             "{{apiVersion: openchoreo.dev/v1alpha1, kind: ReleasePin, metadata: {{name: {name}-staging, labels: {labels}}},\n  spec: {{component: {name}, environment: staging, # here\n    releaseRef: {{name: {value}}}}}}}\n"
@@ -39,7 +38,9 @@ fn odd(number: usize) -> (String, bool) {
         editable = false;
     }
     if rest % 4 == 1 && style != 8 {
-        text = format!("# a file of several\n---\nkind: ConfigMap\napiVersion: v1\ndata: {{name: {name}-1}}\n---\n{text}---\n# nothing\n");
+        text = format!(
+            "# a file of several\n---\nkind: ConfigMap\napiVersion: v1\ndata: {{name: {name}-1}}\n---\n{text}---\n# nothing\n"
+        );
     }
     if rest % 4 == 2 {
         text = text.replace('\n', "\r\n");
@@ -53,7 +54,12 @@ fn odd(number: usize) -> (String, bool) {
 #[test]
 fn a_promotion_of_what_people_wrote_changes_one_line() {
     let shop = Shop::empty();
-    shop.write("environments.yaml", &environments().replace("  namespace: shop\n", "").replace(", namespace: shop", ""));
+    shop.write(
+        "environments.yaml",
+        &environments()
+            .replace("  namespace: shop\n", "")
+            .replace(", namespace: shop", ""),
+    );
     let mut files = Vec::new();
     for number in 0..200 {
         let (text, editable) = odd(number);
@@ -73,7 +79,11 @@ fn a_promotion_of_what_people_wrote_changes_one_line() {
     let (editable, others): (Vec<_>, Vec<_>) = files.iter().partition(|(.., editable)| *editable);
     assert_eq!((editable.len(), others.len()), (180, 20));
     let names: Vec<&str> = editable.iter().map(|(name, ..)| name.as_str()).collect();
-    shop.ends(&format!("promote {} --from dev --to staging", names.join(" ")), 0, "c0 in staging");
+    shop.ends(
+        &format!("promote {} --from dev --to staging", names.join(" ")),
+        0,
+        "c0 in staging",
+    );
     let stat = shop.numstat();
     assert_eq!(stat.len(), 180);
     for (file, added, removed) in &stat {
@@ -91,14 +101,25 @@ fn a_promotion_of_what_people_wrote_changes_one_line() {
         let [(one, other)] = differing.as_slice() else {
             panic!("{file}: {differing:?}");
         };
-        assert_eq!(one.replace(&format!("{name}-1"), &format!("{name}-2")), *other, "{file}");
+        assert_eq!(
+            one.replace(&format!("{name}-1"), &format!("{name}-2")),
+            *other,
+            "{file}"
+        );
         assert_eq!(before.split('\n').count(), after.split('\n').count());
     }
     // The others are refused with the reason, and nothing of them is touched.
     let head = shop.head();
     for (name, file, before, _) in &others {
-        shop.ends(&format!("promote {name} --from dev --to staging"), 5, "alias");
-        assert_eq!(std::fs::read_to_string(shop.root.join(file)).unwrap(), **before);
+        shop.ends(
+            &format!("promote {name} --from dev --to staging"),
+            5,
+            "alias",
+        );
+        assert_eq!(
+            std::fs::read_to_string(shop.root.join(file)).unwrap(),
+            **before
+        );
     }
     assert_eq!((shop.head(), shop.status()), (head, String::new()));
     println!(

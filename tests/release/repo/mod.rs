@@ -90,10 +90,17 @@ impl Shop {
     }
 
     pub fn git_words(&self, words: &[&str]) -> String {
-        let output = self.command(Command::new("git")).args(words).output().unwrap();
+        let output = self
+            .command(Command::new("git"))
+            .args(words)
+            .output()
+            .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "git {words:?}: {said}");
-        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .trim_end()
+            .to_owned()
     }
 
     /// Commits everything.
@@ -113,7 +120,11 @@ impl Shop {
 
     fn command(&self, mut command: Command) -> Command {
         let system = std::env::var_os("PATH").unwrap();
-        let path = self.path.iter().cloned().chain(std::env::split_paths(&system));
+        let path = self
+            .path
+            .iter()
+            .cloned()
+            .chain(std::env::split_paths(&system));
         command
             .current_dir(&self.root)
             .env_clear()
@@ -168,7 +179,11 @@ impl Shop {
         said.lines()
             .map(|line| {
                 let words: Vec<&str> = line.split('\t').collect();
-                (words[2].to_owned(), words[0].parse().unwrap(), words[1].parse().unwrap())
+                (
+                    words[2].to_owned(),
+                    words[0].parse().unwrap(),
+                    words[1].parse().unwrap(),
+                )
             })
             .collect()
     }

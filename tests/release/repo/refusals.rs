@@ -11,8 +11,16 @@ fn a_work_tree_that_is_not_ready_is_refused_with_a_hint() {
     let head = shop.head();
     // A file that would be touched, with something else in it.
     shop.write("pins/staging/cart.yaml", &format!("{clean}# mine\n"));
-    let ran = shop.ends(PROMOTE, 5, "pins/staging/cart.yaml has changes that are not committed");
-    assert!(ran.err.contains("hint: git diff pins/staging/cart.yaml"), "{}", ran.err);
+    let ran = shop.ends(
+        PROMOTE,
+        5,
+        "pins/staging/cart.yaml has changes that are not committed",
+    );
+    assert!(
+        ran.err.contains("hint: git diff pins/staging/cart.yaml"),
+        "{}",
+        ran.err
+    );
     shop.git("add pins/staging/cart.yaml");
     shop.ends(PROMOTE, 5, "not committed");
     shop.ends(&format!("{PROMOTE} --branch other"), 5, "not committed");
@@ -56,11 +64,17 @@ fn what_is_staged_stashed_or_beside_stays_as_it_is() {
     shop.git("stash -q");
     shop.write("staged.txt", "staged\n");
     shop.git("add staged.txt");
-    shop.write("pins/dev/cart.yaml", &(shop.read("pins/dev/cart.yaml") + "# by hand\n"));
+    shop.write(
+        "pins/dev/cart.yaml",
+        &(shop.read("pins/dev/cart.yaml") + "# by hand\n"),
+    );
     shop.write("untracked.txt", "untracked\n");
     let stash = shop.git("stash list");
     shop.ends(PROMOTE, 0, "cart-1 -> cart-2");
-    assert_eq!(shop.numstat(), [("pins/staging/cart.yaml".to_owned(), 1, 1)]);
+    assert_eq!(
+        shop.numstat(),
+        [("pins/staging/cart.yaml".to_owned(), 1, 1)]
+    );
     assert_eq!(
         shop.status(),
         " M pins/dev/cart.yaml\nA  staged.txt\n?? untracked.txt"
@@ -76,23 +90,40 @@ fn hooks_run_and_what_they_refuse_leaves_nothing() {
     program(
         &hooks,
         "pre-commit",
-        &format!("#!/bin/sh\ngit diff --cached --name-only > {}\n", seen.display()),
+        &format!(
+            "#!/bin/sh\ngit diff --cached --name-only > {}\n",
+            seen.display()
+        ),
     );
-    program(&hooks, "commit-msg", "#!/bin/sh\ngrep -q INC- \"$1\" || { echo 'no ticket' >&2; exit 1; }\n");
+    program(
+        &hooks,
+        "commit-msg",
+        "#!/bin/sh\ngrep -q INC- \"$1\" || { echo 'no ticket' >&2; exit 1; }\n",
+    );
     let (head, file) = (shop.head(), shop.read("pins/staging/cart.yaml"));
     shop.write("staged.txt", "staged\n");
     shop.git("add staged.txt");
     shop.ends(PROMOTE, 1, "no ticket");
-    assert_eq!((shop.head(), shop.read("pins/staging/cart.yaml")), (head.clone(), file));
+    assert_eq!(
+        (shop.head(), shop.read("pins/staging/cart.yaml")),
+        (head.clone(), file)
+    );
     assert_eq!(shop.status(), "A  staged.txt");
     // A pin that is new is refused without a trace, too.
     std::fs::remove_file(shop.root.join("pins/prod/cart.yaml")).unwrap();
     shop.git("commit -q --no-verify -m gone pins/prod/cart.yaml");
-    shop.ends("promote cart --from staging --to prod --yes", 1, "no ticket");
+    shop.ends(
+        "promote cart --from staging --to prod --yes",
+        1,
+        "no ticket",
+    );
     assert_eq!(shop.status(), "A  staged.txt");
     shop.ends(&format!("{PROMOTE} --branch other"), 1, "no ticket");
     shop.ends(&format!("{PROMOTE} --reason INC-7"), 0, "cart-1 -> cart-2");
-    assert_eq!(std::fs::read_to_string(seen).unwrap(), "pins/staging/cart.yaml\n");
+    assert_eq!(
+        std::fs::read_to_string(seen).unwrap(),
+        "pins/staging/cart.yaml\n"
+    );
     assert_eq!(shop.status(), "A  staged.txt");
 }
 
@@ -108,9 +139,19 @@ fn commits_are_signed_where_the_configuration_says_so() {
     shop.git_words(&["config", "gpg.program", signer.to_str().unwrap()]);
     shop.git("config commit.gpgSign true");
     shop.ends(PROMOTE, 0, "cart-1 -> cart-2");
-    assert!(shop.git("cat-file commit HEAD").contains("gpgsig -----BEGIN PGP SIGNATURE-----"));
-    shop.ends("promote cart --from staging --to prod --yes --branch other", 0, "on other");
-    assert!(shop.git("cat-file commit other").contains("gpgsig -----BEGIN PGP SIGNATURE-----"));
+    assert!(
+        shop.git("cat-file commit HEAD")
+            .contains("gpgsig -----BEGIN PGP SIGNATURE-----")
+    );
+    shop.ends(
+        "promote cart --from staging --to prod --yes --branch other",
+        0,
+        "on other",
+    );
+    assert!(
+        shop.git("cat-file commit other")
+            .contains("gpgsig -----BEGIN PGP SIGNATURE-----")
+    );
 }
 
 #[test]
@@ -118,7 +159,11 @@ fn nothing_is_committed_where_only_reads_pass() {
     let shop = Shop::open(&["cart"]);
     let head = shop.head();
     shop.ends(&format!("{PROMOTE} --readonly"), 6, "only reads pass");
-    shop.ends("gc --min-age 0s --keep 1 --confirm --readonly", 6, "only reads pass");
+    shop.ends(
+        "gc --min-age 0s --keep 1 --confirm --readonly",
+        6,
+        "only reads pass",
+    );
     assert_eq!((shop.head(), shop.status()), (head, String::new()));
     let ran = shop.run(&format!("{PROMOTE} --wait"));
     assert_eq!(ran.code, 2, "{}", ran.err);
