@@ -69,9 +69,8 @@ impl<'a> Commits<'a> {
             None => Ok(()),
             Some((behind, remote, branch)) => {
                 let noun = if behind == 1 { "commit" } else { "commits" };
-                let message = format!(
-                    "{remote} has {behind} {noun} on {branch} that are not here, so nothing was done"
-                );
+                let message =
+                    format!("{remote} is {behind} {noun} ahead on {branch}, so nothing was done");
                 Err(Error::new(Exit::Conflict, message).with_hint(format!(
                     "git pull --rebase {remote} {branch}, and run it again"
                 )))

@@ -165,6 +165,7 @@ impl WorkTree {
     pub(super) fn put_back(&self, journal: &Journal) -> Result<(usize, Vec<String>), GitError> {
         let (mut restored, mut left) = (Vec::new(), Vec::new());
         let mut removed = Vec::new();
+        let dirty = self.state()?.dirty;
         for noted in &journal.files {
             let file = self.root().join(&noted.path);
             let there = std::fs::read(&file).ok().map(|bytes| hash(&bytes));
@@ -173,12 +174,8 @@ impl WorkTree {
                 (true, _) => restored.push(noted.path.as_str()),
                 // It was not begun with, or it is somebody else's by now.
                 (false, true) => removed.extend(there.is_none().then_some(noted.path.as_str())),
-                (false, false) => {
-                    let before = self.blob("HEAD", &noted.path)?;
-                    if there != before.map(|bytes| hash(&bytes)) {
-                        left.push(noted.path.clone());
-                    }
-                }
+                (false, false) if dirty.contains(&noted.path) => left.push(noted.path.clone()),
+                (false, false) => {}
             }
         }
         let stdin = |paths: &[&str]| paths.join("\0").into_bytes();

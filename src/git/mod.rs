@@ -7,6 +7,7 @@
 //! Everything blocks; whoever must not wait calls it from a thread that may.
 
 pub mod commit;
+mod elsewhere;
 mod journal;
 pub mod log;
 pub mod push;

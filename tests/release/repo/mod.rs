@@ -2,6 +2,7 @@
 
 mod actions;
 mod api;
+mod beside;
 mod checks;
 mod history;
 mod interrupted;

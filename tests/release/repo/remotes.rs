@@ -64,7 +64,7 @@ fn story(shop: &Shop, bare: &Path, url: &str, more: &[(&str, &str)]) {
     bob.ends(
         PROMOTE,
         4,
-        "origin has 1 commit on main that are not here, so nothing was done",
+        "origin is 1 commit ahead on main, so nothing was done",
     );
     assert_eq!(
         (bob.head(), bob.read("pins/staging/cart.yaml")),
