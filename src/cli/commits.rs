@@ -44,12 +44,40 @@ impl<'a> Commits<'a> {
         }))
     }
 
-    /// Looks whether the remote has what is not here, where the commit is to be pushed: before anything
-    /// is planned on what is old.
-    pub(super) async fn fetch(&self) -> Result<(), Error> {
-        if !self.options.push || self.readonly.is_some() {
+    /// Clears up after an action that was interrupted, and looks whether the remote has what is not here,
+    /// where the commit is to be pushed: before anything is planned on what is half done, or old.
+    pub(super) async fn begin(&self, say: &mut dyn FnMut(String)) -> Result<(), Error> {
+        if self.readonly.is_some() {
             return Ok(());
         }
+        self.recover(say).await?;
+        match self.options.push {
+            true => self.fetch().await,
+            false => Ok(()),
+        }
+    }
+
+    async fn recover(&self, say: &mut dyn FnMut(String)) -> Result<(), Error> {
+        let tree = self.repository.tree.clone();
+        if tree.work().interrupted().is_none() {
+            return Ok(());
+        }
+        let recovered = blocking(move || {
+            let (turn, interrupted) = tree.work().turn()?;
+            drop(turn);
+            Ok(interrupted)
+        })
+        .await?;
+        let interrupted = recovered.map_err(|error| not_published(PublishError::Commit(error)))?;
+        if let Some(interrupted) = interrupted {
+            say(interrupted.to_string());
+        }
+        let synced = self.repository.sync().await;
+        synced.map_err(|error| Error::new(Exit::Failed, error.to_string()))?;
+        Ok(())
+    }
+
+    async fn fetch(&self) -> Result<(), Error> {
         let tree = self.repository.tree.clone();
         let (named, branch) = (self.options.remote.clone(), self.options.branch.clone());
         let behind = blocking(move || {

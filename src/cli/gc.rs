@@ -65,7 +65,7 @@ pub async fn run(
     let connection = connect::connect(options, environment).await?;
     let commits = Commits::of(&connection, options)?;
     if let Some(commits) = &commits {
-        commits.fetch().await?;
+        commits.begin(say).await?;
     }
     let server = Server::ask(&connection, say).await?;
     let plan = {

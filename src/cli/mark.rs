@@ -53,7 +53,7 @@ pub async fn run(
     };
     let connection = connect::connect(options, environment).await?;
     if let Some(commits) = Commits::of(&connection, options)? {
-        commits.fetch().await?;
+        commits.begin(say).await?;
     }
     let server = Server::ask(&connection, say).await?;
     let plan = {

@@ -131,7 +131,7 @@ async fn create(
     let connection = connect::connect(options, environment).await?;
     let commits = Commits::of(&connection, options)?;
     if let Some(commits) = &commits {
-        commits.fetch().await?;
+        commits.begin(say).await?;
     }
     let (definitions, source) = definitions(arguments, &connection, options, say).await?;
     let made = action::release(&definitions, arguments.version.as_deref(), &source);

@@ -53,7 +53,7 @@ impl<'a> Session<'a> {
         let connection = connect::connect(options, environment).await?;
         let git = changes.git.on(&connection, environment)?;
         if let Some(commits) = Commits::of(&connection, options)? {
-            commits.fetch().await?;
+            commits.begin(say).await?;
             if changes.wait && commits.repository.beside.is_none() {
                 let message = "--wait needs a cluster: a repository knows nothing of what runs";
                 return Err(Error::new(Exit::Usage, message)
