@@ -67,7 +67,7 @@ fn release(component: &str, number: usize) -> String {
         )
     };
     format!(
-        "apiVersion: openchoreo.dev/v1alpha1\nkind: Release\nmetadata:\n  name: {component}-v{number}\n  namespace: shop\n  labels:\n    openchoreo.dev/component: {component}\n  annotations:\n    bowline.dev/version: v{number}\nspec:\n  component:\n    name: {component}\n    {}\n  componentTypeDefinition:\n    name: deployment/web\n    {}\n  workload:\n    apiVersion: openchoreo.dev/v1alpha1\n    kind: Workload\n    metadata:\n      name: {component}\n    spec:\n      image: registry.example.com/shop/{component}:{number}\n      env:\n        - name: LOG_LEVEL\n          value: info\n",
+        "apiVersion: openchoreo.dev/v1alpha1\nkind: Release\nmetadata:\n  name: {component}-v{number}\n  namespace: shop\n  labels:\n    openchoreo.dev/component: {component}\n  annotations:\n    bowline.dev/version: v{number}\nspec:\n  component:\n    name: {component}\n    {}\n  componentTypeDefinition:\n    name: web\n    {}\n  workload:\n    apiVersion: openchoreo.dev/v1alpha1\n    kind: Workload\n    metadata:\n      name: {component}\n    spec:\n      image: registry.example.com/shop/{component}:{number}\n      env:\n        - name: LOG_LEVEL\n          value: info\n",
         reference("components/web.yaml"),
         reference("types/web.yaml"),
     )

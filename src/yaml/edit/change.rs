@@ -88,7 +88,13 @@ impl Writer<'_> {
         let written = match (style, new) {
             (ScalarStyle::Literal | ScalarStyle::Folded, Value::String(text)) => {
                 let lines: Vec<&str> = said.split('\n').collect();
-                let ([_, line], true) = (lines.as_slice(), fits_line(text)) else {
+                // The parser may let a block begin with its indicator or with its text.
+                let line = match lines.as_slice() {
+                    [line] => Some(line),
+                    [head, line] if head.starts_with(['|', '>']) => Some(line),
+                    _ => None,
+                };
+                let Some(line) = line.filter(|_| fits_line(text)) else {
                     return refused("what stands there is a block of several lines");
                 };
                 let from = node.end - line.trim_start().len();

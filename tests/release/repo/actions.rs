@@ -97,7 +97,7 @@ fn a_set_is_one_commit() {
     let changed: Vec<(u64, u64)> = shop.numstat().iter().map(|(_, a, b)| (*a, *b)).collect();
     assert_eq!(changed, [(1, 1); 3]);
     assert_eq!(trailer(&shop, "Bowline-Component"), "cart,mail,search");
-    shop.ends("audit verify", 0, "6 entries");
+    shop.ends("audit verify", 0, "12 entries in 9 chains: valid");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn new_objects_lie_where_their_neighbours_do_or_where_the_layout_says() {
     shop.ends(
         "promote cart --from dev --to staging",
         0,
-        "cart in staging: cart-2",
+        "cart in staging: nothing -> cart-2",
     );
     let made = shop.read("pins/staging/cart.yaml");
     assert!(

@@ -121,7 +121,7 @@ async fn helm_and_kustomize_are_left_alone_and_what_is_broken_is_told() {
     shop.write("overlay/patch.yaml", "apiVersion: openchoreo.dev/v1alpha1\nkind: ReleasePin\nmetadata: {name: cart-prod, namespace: shop}\nspec: {releaseRef: {name: cart-3}}\n");
     shop.write(
         "broken.yaml",
-        "apiVersion: openchoreo.dev/v1alpha1\nkind: Release\n  bad\n",
+        "apiVersion: openchoreo.dev/v1alpha1\nkind: [Release\n",
     );
     shop.write("twice.yaml", &component("cart"));
     shop.write(
@@ -168,7 +168,7 @@ async fn helm_and_kustomize_are_left_alone_and_what_is_broken_is_told() {
     );
     shop.commit("all of it");
     shop.ends(
-        "gc --keep 1 --min-age 0s --confirm",
+        "gc --keep 0 --min-age 0s --confirm",
         0,
         "a kustomization names releases/cart/cart-3.yaml",
     );

@@ -231,7 +231,7 @@ spec:
     name: {name}
     content: {{apiVersion: openchoreo.dev/v1alpha1, kind: Component, metadata: {{name: {name}}}, spec: {{componentType: deployment/web}}}}
   componentTypeDefinition:
-    name: deployment/web
+    name: web
     content:
       apiVersion: openchoreo.dev/v1alpha1
       kind: ComponentTypeDefinition

@@ -160,7 +160,7 @@ fn nothing_is_committed_where_only_reads_pass() {
     let head = shop.head();
     shop.ends(&format!("{PROMOTE} --readonly"), 6, "only reads pass");
     shop.ends(
-        "gc --min-age 0s --keep 1 --confirm --readonly",
+        "gc --min-age 0s --keep 0 --confirm --readonly",
         6,
         "only reads pass",
     );
