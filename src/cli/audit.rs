@@ -372,25 +372,10 @@ async fn export(
     );
     let (entries, problems) = stored(connection, component, environment).await?;
     say_unreadable(&problems, say);
-    let rows = audit::timeline(&entries, span);
     Ok(Outcome::done(match arguments.format {
-        Timeline::Json => output::json(&rows),
-        Timeline::Md => audit::markdown(&rows, &title(component, environment, span)),
+        Timeline::Json => output::json(&audit::timeline(&entries, span)),
+        Timeline::Md => audit::document(&entries, component, environment, span),
     }))
-}
-
-fn title(component: Option<&str>, environment: Option<&str>, span: &Span) -> String {
-    let mut title = format!("Timeline of {}", component.unwrap_or("all components"));
-    for (word, value) in [
-        ("in", environment.map(str::to_owned)),
-        ("since", span.since.map(|since| since.to_string())),
-        ("until", span.until.map(|until| until.to_string())),
-    ] {
-        if let Some(value) = value {
-            title += &format!(" {word} {value}");
-        }
-    }
-    title
 }
 
 #[cfg(test)]

@@ -62,9 +62,8 @@ pub async fn run(
     environment: &Environment,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
-    let connection = connect::connect(options, environment).await?;
-    let commits = Commits::of(&connection, options)?;
-    if let Some(commits) = &commits {
+    let mut connection = connect::connect(options, environment).await?;
+    if let Some(commits) = Commits::of(&connection, options)? {
         commits.begin(say).await?;
     }
     let server = Server::ask(&connection, say).await?;
@@ -96,8 +95,9 @@ pub async fn run(
         }
         let question = format!("{shown}{}", summary(&plan).join("\n") + "\n");
         confirm::ask(&question, &going.to_string())?;
+        connection = connection.for_confirmed_plan();
     }
-    if let Some(commits) = commits {
+    if let Some(commits) = Commits::of(&connection, options)? {
         return commit(&commits, &plan, arguments.output, say).await;
     }
     let clock = server.clock();

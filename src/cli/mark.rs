@@ -51,7 +51,7 @@ pub async fn run(
         Verb::Bad(arguments) => (arguments, Verdict::Bad),
         Verb::Good(arguments) => (arguments, Verdict::Good),
     };
-    let connection = connect::connect(options, environment).await?;
+    let mut connection = connect::connect(options, environment).await?;
     if let Some(commits) = Commits::of(&connection, options)? {
         commits.begin(say).await?;
     }
@@ -80,6 +80,7 @@ pub async fn run(
     }
     if !arguments.yes && confirm::can_ask() {
         confirm::ask(&shown, "y")?;
+        connection = connection.for_confirmed_plan();
     }
     let clock = server.clock();
     if let Some(commits) = Commits::of(&connection, options)? {

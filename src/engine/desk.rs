@@ -14,7 +14,7 @@ use super::actions::release::{self, Source};
 use super::actions::rollback::{self, Rollback, Target};
 use super::actions::undo::{self, Undo};
 use super::catalog::{Catalog, CatalogError};
-use super::diff::Diff;
+use super::diff::{self, Diff};
 use super::plan::{Asked, Plan};
 use super::preview::{PreviewError, Stage};
 use super::repository::{self, NoReference};
@@ -102,6 +102,15 @@ impl Draft {
     /// Returns the release that has to be made first.
     pub fn unmade(&self) -> Option<&Release> {
         self.unmade.as_ref().map(|(release, _)| &**release)
+    }
+
+    /// Makes a draft of a plan that supposes nothing.
+    pub fn of(plan: Plan) -> Self {
+        Self {
+            plan,
+            notes: Vec::new(),
+            unmade: None,
+        }
     }
 }
 
@@ -249,7 +258,11 @@ impl Desk<'_> {
 
     /// Renders what each change of a plan does to its environment; None where that is nothing, or cannot
     /// be shown on the way back.
-    pub async fn show(&self, draft: &mut Draft) -> Result<Vec<Option<Diff>>, PreviewError> {
+    pub async fn show(
+        &self,
+        draft: &mut Draft,
+        options: &diff::Options,
+    ) -> Result<Vec<Option<Diff>>, PreviewError> {
         let (client, namespace) = (&self.connection.client, &self.connection.namespace);
         let stage = Stage::new(client, namespace, self.git);
         if let Some((release, _)) = &draft.unmade {
@@ -263,7 +276,7 @@ impl Desk<'_> {
                 shown.push(None);
                 continue;
             }
-            match stage.preview(item).await {
+            match stage.preview(item, options).await {
                 Ok(preview) => {
                     draft.notes.extend(preview.warnings);
                     item.rendered_hash = Some(preview.hash);

@@ -24,7 +24,7 @@ impl Session<'_> {
         let plan = &draft.plan;
         let commits = Commits::of(&self.connection, self.options)?
             .expect("BUG: only a repository is committed to");
-        let tree = &commits.repository.tree;
+        let tree = &commits.repository.tree.clone();
         let unmade = draft.unmade();
         let proposal = repository::plan(tree, plan, unmade)?;
         proposal.warnings.iter().cloned().for_each(&mut *say);
@@ -50,6 +50,8 @@ impl Session<'_> {
             ));
         }
         self.confirm(plan, shown, &files)?;
+        let commits = Commits::of(&self.connection, self.options)?
+            .expect("BUG: only a repository is committed to");
         commits
             .repository
             .sync()

@@ -16,7 +16,7 @@ mod tests;
 pub use chain::{Chain, chains};
 pub use record::{NotStored, OnRelease, Recorder, missing, of_release};
 pub use retention::{Retired, checkpoint};
-pub use timeline::{Row, Span, markdown, timeline};
+pub use timeline::{Row, Span, document, markdown, timeline};
 pub use verify::{ChainSummary, Finding, Severity, Verdict, flaws, read, verify};
 
 use kube::ResourceExt;

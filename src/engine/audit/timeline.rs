@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::chain::chains;
 use crate::api::audit::{Action, AuditEntry, SubjectKind};
+use crate::api::{labels, names};
 use crate::text;
 
 /// One line of a timeline.
@@ -151,6 +152,42 @@ impl Row {
             false => self.at.to_string(),
         }
     }
+}
+
+/// Writes what happened in a span as a Markdown document: of a component or of all, in an environment or in
+/// all and to releases.
+pub fn document(
+    entries: &[AuditEntry],
+    component: Option<&str>,
+    environment: Option<&str>,
+    span: &Span,
+) -> String {
+    let of = |entry: &&AuditEntry| {
+        let is = |label, wanted: Option<&str>| {
+            let wanted = wanted.map(names::label_value);
+            wanted.is_none_or(|wanted| entry.labels().get(label) == Some(&wanted))
+        };
+        is(labels::COMPONENT, component) && is(labels::ENVIRONMENT, environment)
+    };
+    let entries: Vec<AuditEntry> = entries.iter().filter(of).cloned().collect();
+    markdown(
+        &timeline(&entries, span),
+        &title(component, environment, span),
+    )
+}
+
+fn title(component: Option<&str>, environment: Option<&str>, span: &Span) -> String {
+    let mut title = format!("Timeline of {}", component.unwrap_or("all components"));
+    for (word, value) in [
+        ("in", environment.map(str::to_owned)),
+        ("since", span.since.map(|since| since.to_string())),
+        ("until", span.until.map(|until| until.to_string())),
+    ] {
+        if let Some(value) = value {
+            let _ = write!(title, " {word} {value}");
+        }
+    }
+    title
 }
 
 /// Writes a timeline as a Markdown document that no text in it can break out of.

@@ -84,6 +84,8 @@ pub struct Totals {
     pub held: usize,
     /// Those that are behind somewhere.
     pub behind: usize,
+    /// How many bytes all of them have.
+    pub size: usize,
 }
 
 impl Totals {
@@ -94,6 +96,8 @@ impl Totals {
         add(&mut self.progressing, standing.progressing);
         add(&mut self.held, standing.held > 0);
         add(&mut self.behind, standing.behind > 0);
+        let size = usize::try_from(standing.size).unwrap_or(usize::MAX);
+        self.size = change(self.size, size);
     }
 }
 
@@ -315,7 +319,7 @@ impl Roster {
 impl Roster {
     /// Puts a row in, replaces it or takes it away; tells whether anything changed.
     fn put(&mut self, key: &Key, facts: Option<Facts>) -> bool {
-        match (self.slots.get(key).copied(), facts) {
+        let changed = match (self.slots.get(key).copied(), facts) {
             (None, None) => false,
             (Some(slot), None) => {
                 self.remove(slot);
@@ -327,7 +331,12 @@ impl Roster {
                 true
             }
             (Some(slot), Some(facts)) => self.replace(slot, facts),
+        };
+        // What was selected may be hidden since nothing was shown, and now something is.
+        if changed {
+            self.hand_over();
         }
+        changed
     }
 
     /// Gives a row a slot, counts it and filters it; it has no place in the order yet.
@@ -377,9 +386,8 @@ impl Roster {
             true => self.find(&self.shown, slot).ok(),
             false => None,
         };
-        at.map(|at| {
-            self.shown.remove(at);
-            at
+        at.inspect(|at| {
+            self.shown.remove(*at);
         })
     }
 

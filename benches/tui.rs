@@ -1,0 +1,237 @@
+//! What a key and an event cost in the terminal UI with many rows.
+//!
+//! Section "filter": components in three environments, at a hundredth, a tenth and all of 100,000. The first
+//! figure of a filter is the slowest of its key presses, each of which is read, made ready and run over the
+//! rows. Numbers of two machines do not compare, the ratio does.
+
+// A benchmark that cannot run has nothing better to do than to stop.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use bowline::api::{Environment, Release, ReleasePin};
+use bowline::engine::world::feed::Touched;
+use bowline::engine::world::{Event, Key, Source, World};
+use bowline::tui::filter::{Filter, read};
+use bowline::tui::jump::Jump;
+use bowline::tui::roster::{Kind, Roster, Sort};
+use jiff::Timestamp;
+use kube::api::PartialObjectMeta;
+use serde_json::{Value, json};
+
+const ENVIRONMENTS: [&str; 3] = ["development", "staging", "production"];
+const RELEASES: usize = 3;
+
+fn main() {
+    let measured = std::env::args().any(|argument| argument == "--bench");
+    let counts: &[usize] = if measured {
+        &[1_000, 10_000, 100_000]
+    } else {
+        &[50]
+    };
+    for &components in counts {
+        let mut world = fill(components);
+        rows(&mut world, components, if measured { 10_000 } else { 10 });
+        filter(&world, components);
+        jump(&world);
+    }
+    println!(
+        "goals at 100,000 rows: a key of the filter under 10 ms, an event under 100 us, a call of jump under 5 ms"
+    );
+}
+
+fn now() -> Timestamp {
+    "2026-01-06T00:00:00Z".parse().unwrap()
+}
+
+fn object<K: serde::de::DeserializeOwned>(mut value: Value, kind: &str, name: &str) -> K {
+    value["apiVersion"] = "openchoreo.dev/v1alpha1".into();
+    value["kind"] = kind.into();
+    value["metadata"]["name"] = name.into();
+    value["metadata"]["namespace"] = "shop".into();
+    value["metadata"]["uid"] = format!("5d1c1f5e-0000-4000-8000-{name}").into();
+    value["metadata"]["generation"] = 3.into();
+    serde_json::from_value(value).unwrap()
+}
+
+/// Names as people give them: a few words and a number.
+fn component(number: usize) -> String {
+    let words = [
+        "checkout", "cart", "ledger", "search", "notifier", "catalog", "Orders", "pricing",
+    ];
+    let parts = ["service", "api", "worker", "web", "sync"];
+    let word = words[number % words.len()].to_lowercase();
+    format!("{word}-{}-{number}", parts[number % parts.len()])
+}
+
+fn pin(number: usize, environment: &str, release: usize, ready: bool) -> ReleasePin {
+    let component = component(number);
+    let name = format!("{component}-v1.{release}.0");
+    object(
+        json!({
+            "metadata": {"labels": {
+                "openchoreo.dev/component": component, "openchoreo.dev/environment": environment,
+                "team": format!("team-{}", number % 20),
+            }},
+            "spec": {"component": component, "environment": environment, "releaseRef": {"name": name}},
+            "status": {
+                "appliedRelease": name, "observedGeneration": 3,
+                "outcomes": [{
+                    "generation": 3, "release": name, "healthy": ready,
+                    "since": format!("2026-01-0{}T00:00:00Z", 1 + number % 5),
+                }],
+                "conditions": [{
+                    "type": "Ready", "status": if ready { "True" } else { "False" },
+                    "reason": if ready { "ReconcileSuccess" } else { "Degraded" },
+                    "message": "2 of 5 ready", "lastTransitionTime": "2026-01-05T00:00:00Z",
+                }],
+            },
+        }),
+        "ReleasePin",
+        &format!("{component}-{environment}"),
+    )
+}
+
+fn release(number: usize, release: usize) -> PartialObjectMeta<Release> {
+    let component = component(number);
+    object(
+        json!({"metadata": {
+            "labels": {"openchoreo.dev/component": component},
+            "creationTimestamp": format!("2026-01-01T00:00:{release:02}Z"),
+            "annotations": {"bowline.dev/size": "25729", "bowline.dev/version": format!("v1.{release}.0")},
+        }}),
+        "PartialObjectMetadata",
+        &format!("{component}-v1.{release}.0"),
+    )
+}
+
+fn fill(components: usize) -> World {
+    let mut world = World::new();
+    for environment in ENVIRONMENTS {
+        let spec = json!({"spec": {"dataPlaneRef": {"name": "d"}, "namespace": environment}});
+        let environment: Environment = object(spec, "Environment", environment);
+        world.environments(Event::Applied(environment));
+    }
+    let paths: Vec<Value> = ENVIRONMENTS
+        .windows(2)
+        .map(|pair| json!({"sourceEnvironmentRef": {"name": pair[0]}, "targetEnvironmentRefs": [{"name": pair[1]}]}))
+        .collect();
+    let pipeline = object(
+        json!({"spec": {"promotionPaths": paths}}),
+        "DeploymentPipeline",
+        "default",
+    );
+    world.pipelines(Event::Applied(pipeline));
+    for number in 0..components {
+        for made in 0..RELEASES {
+            world.releases(Event::Applied(release(number, made)));
+        }
+        for (at, environment) in ENVIRONMENTS.iter().enumerate() {
+            let made = pin(number, environment, RELEASES - 1 - at, number % 100 != 0);
+            world.pins(Event::Applied(made));
+        }
+    }
+    world.all_listed();
+    world
+}
+
+fn milliseconds(begun: Instant) -> f64 {
+    begun.elapsed().as_secs_f64() * 1e3
+}
+
+/// Making all rows, an event, and the rows of one screen.
+fn rows(world: &mut World, components: usize, rounds: usize) {
+    let mut roster = Roster::new(Kind::Components, Some("shop"), "ana");
+    let begun = Instant::now();
+    roster.rebuild(world, now());
+    let rebuilt = milliseconds(begun);
+    let begun = Instant::now();
+    roster.set_sort(Sort::Health, false);
+    let sorted = milliseconds(begun);
+    let mut seconds = 0.0;
+    for round in 0..rounds {
+        let number = round.wrapping_mul(7919) % components;
+        let moved = pin(number, "production", round % RELEASES, round % 3 == 0);
+        let touched = Touched {
+            source: Source::Pins,
+            key: Some(Key::new("shop", moved.metadata.name.as_deref().unwrap())),
+            component: Some(component(number).into()),
+        };
+        world.pins(Event::Applied(moved));
+        let begun = Instant::now();
+        black_box(roster.touch(world, &touched, now()));
+        seconds += begun.elapsed().as_secs_f64();
+    }
+    let event = seconds / rounds as f64 * 1e6;
+    let begun = Instant::now();
+    for round in 0..rounds {
+        black_box(roster.window(round % components, 60).count());
+    }
+    let window = begun.elapsed().as_secs_f64() / rounds as f64 * 1e6;
+    println!(
+        "{components} rows: made in {rebuilt:.1} ms, sorted in {sorted:.1} ms, an event {event:.1} us, 60 rows {window:.1} us"
+    );
+}
+
+/// Types filters letter by letter, and deletes them again at once.
+fn filter(world: &World, components: usize) {
+    let mut roster = Roster::new(Kind::Components, Some("shop"), "ana");
+    roster.rebuild(world, now());
+    for text in [
+        "checkout-api",
+        "zzz",
+        "v1.2.0 web",
+        "!cart",
+        "re:^ledger-w.*7$",
+        "health:degraded behind:>0",
+        "-l team=team-7",
+        "release:v1.1*",
+    ] {
+        roster.set_filter(Filter::default());
+        let mut slowest: f64 = 0.0;
+        let mut total = 0.0;
+        for (end, _) in text.char_indices().skip(1).chain([(text.len(), ' ')]) {
+            let begun = Instant::now();
+            roster.set_filter(read(&text[..end]).filter);
+            let taken = milliseconds(begun);
+            slowest = slowest.max(taken);
+            total += taken;
+        }
+        let shown = roster.len();
+        // The whole of it at once, as when it is pasted or a letter is deleted.
+        roster.set_filter(Filter::default());
+        roster.set_filter(read("zzzz").filter);
+        let begun = Instant::now();
+        roster.set_filter(read(text).filter);
+        println!(
+            "  filter {text:?} over {components}: slowest key {slowest:.2} ms, mean {:.2} ms, anew {:.2} ms, {shown} shown",
+            total / text.chars().count() as f64,
+            milliseconds(begun)
+        );
+    }
+}
+
+fn jump(world: &World) {
+    let begun = Instant::now();
+    let mut jump = Jump::new(world, Some("shop"), ["matrix"], ["prod"]);
+    let opened = milliseconds(begun);
+    let mut slowest: f64 = 0.0;
+    let mut calls = 0;
+    for query in ["c", "ch", "chk", "chk7", "chk77"] {
+        jump.ask(query);
+        loop {
+            let begun = Instant::now();
+            let more = jump.work(world, 4_000);
+            slowest = slowest.max(milliseconds(begun));
+            calls += 1;
+            if !more {
+                break;
+            }
+        }
+    }
+    let (fits, all) = jump.counts();
+    println!(
+        "  jump over {all}: opened in {opened:.1} ms, {calls} calls, slowest {slowest:.2} ms, {fits} fit"
+    );
+}
