@@ -226,7 +226,11 @@ fn keys_on_revisions() {
         for screen in ["g v", "enter"] {
             let mut still = opened(screen);
             let effects = press(&mut still, keys);
-            assert_eq!(wanted(&effects), [expected.clone()], "{screen} {keys}");
+            assert_eq!(
+                wanted(&effects),
+                std::slice::from_ref(&expected),
+                "{screen} {keys}"
+            );
         }
     }
 }
