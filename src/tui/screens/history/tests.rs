@@ -80,7 +80,7 @@ fn because(action: Done, actor: &str, reason: Option<&str>) -> Option<Cause> {
 /// What production's pin was, with a hole.
 pub(in crate::tui::screens) fn revisions() -> Revisions<Pinned> {
     let hold: Hold = serde_json::from_value(json!({
-        "id": "h1", "owner": "tom", "reason": "until the leak is found", "createdAt": at("09:00:00"),
+        "id": "h1", "owner": "tom", "reason": "until the leak is found", "since": at("09:00:00"),
     }))
     .unwrap();
     let mut rows = vec![
