@@ -6,28 +6,19 @@
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use futures::TryFutureExt;
 use jiff::Timestamp;
-use kube::api::Api;
+use kube::Client;
 use serde_json::{Value, json};
 
 use super::Outcome;
 use super::actions::not_shown;
-use super::connect::{self, Connection, Environment, Options};
+use super::connect::{self, Environment, Options};
 use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
-use super::revisions::Subject;
 use super::{output, session};
-use crate::api::audit::ReleaseIdentity;
-use crate::api::environment::{EnvironmentSpec, Reach};
-use crate::api::{self, DataPlane, Definitions, ReleasePin, names};
-use crate::engine::bodies::BodyError;
-use crate::engine::diff::{self, Identity};
-use crate::engine::live;
-use crate::engine::ownership;
-use crate::engine::preview::{self, PreviewError, Stage};
-use crate::engine::revisions::{Pinned, Revision, Revisions};
-use crate::resolve::git::Git;
+use crate::engine::compare::{CompareError, Comparer, Side, Sides};
+use crate::engine::diff;
+use crate::engine::revisions::Subject;
 
 /// What `diff` can be told.
 #[derive(Args, Debug)]
@@ -94,26 +85,6 @@ enum Form {
     Yaml,
 }
 
-/// One of the two things that are compared.
-#[derive(Debug)]
-pub struct Side {
-    /// What it is.
-    what: String,
-    /// Its objects.
-    objects: Vec<Value>,
-    /// When it was read.
-    read: Timestamp,
-}
-
-/// What is compared with what.
-#[derive(Debug)]
-pub struct Sides {
-    before: Side,
-    after: Side,
-    /// Whether the second side is what is there, with everything that servers fill in.
-    is_live: bool,
-}
-
 /// Returns the difference; what is compared with what goes to `say`.
 pub async fn run(
     arguments: &Arguments,
@@ -124,24 +95,33 @@ pub async fn run(
 ) -> Result<Outcome, Error> {
     let connection = connect::connect(options, environment).await?;
     let git = arguments.git.git(environment)?;
-    let target = Target::new(&connection, &git, clock);
+    let comparer = Comparer::new(&connection, &git, clock);
+    let mut notes = Vec::new();
     let component = || session::component(&connection, arguments.component.as_deref());
     let sides = match arguments {
         Arguments { release, .. } if let [one, two] = release.as_slice() => {
-            target.releases([one, two], say).await?
+            comparer.releases([one, two], &mut notes).await
         }
         Arguments {
             from: Some(from),
             to: Some(to),
             ..
-        } => target.environments(&component()?, [from, to], say).await?,
+        } => {
+            let component = component()?;
+            comparer
+                .environments(&component, [from, to], &mut notes)
+                .await
+        }
         Arguments {
             environment: Some(place),
             live: true,
             ..
         } => {
+            let component = component()?;
             let data_plane = |name: String| data_plane(name, options, environment);
-            target.live(&component()?, place, data_plane, say).await?
+            comparer
+                .live(&component, place, data_plane, &mut notes)
+                .await
         }
         Arguments {
             environment: Some(place),
@@ -149,19 +129,16 @@ pub async fn run(
             to_revision,
             ..
         } => {
-            let component = component()?;
-            let subject = Subject {
-                name: names::pin(&component, place),
-                place: Some((component, place.clone())),
-            };
+            let subject = Subject::of(&component()?, place);
             let wanted = (*from_revision, *to_revision);
-            target.revisions(&subject, wanted, say).await?
+            comparer.revisions(&subject, wanted, &mut notes).await
         }
         _ => {
             return Err(Error::new(Exit::Usage, "diff needs two things to compare")
                 .with_hint("--from A --to B, --environment E, or --release R1 R2"));
         }
     };
+    let sides = noticed(notes, sides, say)?;
     arguments.show.print(&sides, say)
 }
 
@@ -205,52 +182,12 @@ fn value(sides: &Sides, found: &diff::Diff) -> Value {
     value
 }
 
-fn release_of<'r>(
-    found: &Revisions<Pinned>,
-    revision: &'r Revision<Pinned>,
-) -> Result<&'r ReleaseIdentity, Error> {
-    let content = revision.content.as_ref();
-    content.map(|content| &content.release).ok_or_else(|| {
-        let message = format!(
-            "nobody recorded which release revision {} of {} was",
-            revision.number, found.subject
-        );
-        Error::new(Exit::Failed, message)
-    })
-}
-
-/// Says that the release of a revision is gone, which is no failure of the target.
-fn not_there(number: i64, error: PreviewError) -> Error {
-    match &error {
-        PreviewError::Body(body)
-            if matches!(**body, BodyError::Gone { .. } | BodyError::Replaced { .. }) =>
-        {
-            let message = format!("revision {number} cannot be rendered: {body}");
-            Error::new(Exit::Failed, message).with_hint(
-                "bowline release list shows what is still there; choose a revision of it",
-            )
-        }
-        _ => not_shown(error),
-    }
-}
-
-fn pair(sides: Vec<Side>, is_live: bool) -> Result<Sides, Error> {
-    match <[Side; 2]>::try_from(sides) {
-        Ok([before, after]) => Ok(Sides {
-            before,
-            after,
-            is_live,
-        }),
-        Err(_) => Err(Error::new(Exit::Failed, "there are not two sides")),
-    }
-}
-
 /// Makes the connection of a data plane that a context of the kubeconfig leads to. It only reads.
 async fn data_plane(
     context: String,
     options: &Options,
     environment: &Environment,
-) -> Result<Connection, Error> {
+) -> Result<(Client, String), connect::Error> {
     let options = Options {
         context: Some(context),
         embedded: None,
@@ -258,239 +195,45 @@ async fn data_plane(
         readonly: true,
         ..options.clone()
     };
-    Ok(connect::connect(&options, environment).await?)
+    let connection = connect::connect(&options, environment).await?;
+    Ok((connection.client, connection.target.to_string()))
 }
 
 /// Tells the time.
 pub type Clock = fn() -> Timestamp;
 
-/// Where both sides are read.
-pub struct Target<'a> {
-    connection: &'a Connection,
-    stage: Stage<'a>,
-    clock: Clock,
+/// Says what was noticed, and passes on what was found.
+pub fn noticed<T>(
+    notes: Vec<String>,
+    found: Result<T, CompareError>,
+    say: &mut dyn FnMut(String),
+) -> Result<T, Error> {
+    notes.into_iter().for_each(say);
+    Ok(found?)
 }
 
-impl<'a> Target<'a> {
-    /// Reads from a connection.
-    pub fn new(connection: &'a Connection, git: &'a Git, clock: Clock) -> Self {
-        Self {
-            connection,
-            stage: Stage::new(&connection.client, &connection.namespace, git),
-            clock,
-        }
-    }
-
-    /// Takes what was read just now.
-    fn side(&self, what: String, objects: Vec<Value>) -> Side {
-        Side {
-            what,
-            objects,
-            read: (self.clock)(),
-        }
-    }
-
-    /// Compares two revisions of a pin; by default the one before with the current one.
-    pub async fn revisions(
-        &self,
-        subject: &Subject,
-        (from, to): (Option<i64>, Option<i64>),
-        say: &mut dyn FnMut(String),
-    ) -> Result<Sides, Error> {
-        let (pin, found) = subject.read(self.connection, (self.clock)()).await?;
-        let after = match to {
-            Some(number) => found.find(number)?,
-            None => found.current()?,
-        };
-        let before = match from {
-            Some(number) => found.find(number)?,
-            None => found.before(after.number)?,
-        };
-        let (component, environment) = (&pin.spec.component, &pin.spec.environment);
-        let mut sides = Vec::with_capacity(2);
-        for revision in [before, after] {
-            let release = release_of(&found, revision)?;
-            let what = format!(
-                "{component} in {environment}, revision {}, release {}",
-                revision.number, release.name
-            );
-            let mut warnings = Vec::new();
-            let rendered = self
-                .stage
-                .rendered(component, environment, release, &mut warnings)
-                .await
-                .map_err(|error| not_there(revision.number, error))?;
-            warnings.into_iter().for_each(&mut *say);
-            sides.push(self.side(what, preview::objects(&rendered)));
-        }
-        say(format!(
-            "both are rendered with the settings that {environment} has now"
-        ));
-        pair(sides, false)
-    }
-
-    /// Compares what counts in two environments, each with its own settings.
-    async fn environments(
-        &self,
-        component: &str,
-        environments: [&str; 2],
-        say: &mut dyn FnMut(String),
-    ) -> Result<Sides, Error> {
-        let mut sides = Vec::with_capacity(2);
-        let mut own = Vec::with_capacity(2);
-        for environment in environments {
-            let mut side = self.rendered(component, environment, say).await?;
-            let namespace = self.environment(environment).await?.namespace;
-            leave_out(&namespace, &mut side.objects);
-            sides.push(side);
-            own.push(namespace);
-        }
-        own.dedup();
-        if own.len() > 1 {
-            say(format!(
-                "their own namespaces, {}, are left out",
-                own.join(" and ")
-            ));
-        }
-        pair(sides, false)
-    }
-
-    /// Compares what is rendered for an environment with what is there.
-    async fn live<F>(
-        &self,
-        component: &str,
-        environment: &str,
-        data_plane: impl FnOnce(String) -> F,
-        say: &mut dyn FnMut(String),
-    ) -> Result<Sides, Error>
-    where
-        F: Future<Output = Result<Connection, Error>>,
-    {
-        let rendered = self.rendered(component, environment, say).await?;
-        let (client, namespace) = (&self.connection.client, &self.connection.namespace);
-        let name = self.environment(environment).await?.data_plane_ref.name;
-        let planes: Api<DataPlane> = Api::namespaced(client.clone(), namespace);
-        let Some(plane) = planes.get_opt(&name).await? else {
-            let message = format!("{environment} runs on data plane {name}, and there is none");
-            return Err(Error::new(Exit::Failed, message).with_hint("bowline get dataplanes"));
-        };
-        let (client, place) = match plane.spec.reach() {
-            Some(Reach::InCluster | Reach::Embedded) => {
-                (client.clone(), self.connection.target.to_string())
-            }
-            Some(Reach::Context(context)) => {
-                let connection = data_plane(context.to_owned()).await?;
-                (connection.client, connection.target.to_string())
-            }
-            None => {
-                let message = format!("data plane {name} does not say how it is reached");
-                return Err(Error::new(Exit::Failed, message));
-            }
-        };
-        let found = live::live(&client, &rendered.objects)
-            .map_err(|failed| {
+impl From<CompareError> for Error {
+    fn from(error: CompareError) -> Error {
+        let hint = error.hint();
+        let said = match error {
+            CompareError::Subject(error) => error.into(),
+            CompareError::Preview(error) => not_shown(error),
+            CompareError::Connect(error) => error.into(),
+            CompareError::Target(error) => error.into(),
+            CompareError::Live(failed) => {
                 let mut error = Error::from(&failed.error);
                 error.message = format!("{}: {}", failed.object, error.message);
                 error
-            })
-            .await?;
-        for kind in &found.unknown {
-            say(format!("data plane {name} has no kind {kind}"));
-        }
-        let what = format!("{component} in {environment} as it is on data plane {name} ({place})");
-        pair(vec![rendered, self.side(what, found.objects)], true)
-    }
-
-    /// Compares the definitions of two releases, however they are stored.
-    async fn releases(
-        &self,
-        names: [&str; 2],
-        say: &mut dyn FnMut(String),
-    ) -> Result<Sides, Error> {
-        let mut sides = Vec::with_capacity(2);
-        for name in names {
-            let mut warnings = Vec::new();
-            let release = ReleaseIdentity::named(name);
-            let definitions = self.stage.definitions(&release, &mut warnings).await;
-            let definitions = definitions.map_err(not_shown)?;
-            warnings.into_iter().for_each(&mut *say);
-            sides.push(self.side(format!("release {name}"), objects(&definitions)));
-        }
-        pair(sides, false)
-    }
-
-    async fn environment(&self, name: &str) -> Result<EnvironmentSpec, Error> {
-        let (client, namespace) = (&self.connection.client, &self.connection.namespace);
-        let environments: Api<api::Environment> = Api::namespaced(client.clone(), namespace);
-        Ok(environments.get(name).await?.spec)
-    }
-
-    async fn rendered(
-        &self,
-        component: &str,
-        environment: &str,
-        say: &mut dyn FnMut(String),
-    ) -> Result<Side, Error> {
-        let (client, namespace) = (&self.connection.client, &self.connection.namespace);
-        let pins: Api<ReleasePin> = Api::namespaced(client.clone(), namespace);
-        let found = pins.get_opt(&names::pin(component, environment)).await?;
-        let asked = (component, environment);
-        // Two places can come to the same name.
-        let found = found
-            .filter(|pin| (pin.spec.component.as_str(), pin.spec.environment.as_str()) == asked);
-        let Some(pin) = found else {
-            let message = format!("{component} is not deployed in {environment}");
-            return Err(Error::new(Exit::Failed, message)
-                .with_hint("bowline status shows what is deployed where"));
+            }
+            error @ (CompareError::Revision(_)
+            | CompareError::Unrecorded { .. }
+            | CompareError::Gone { .. }
+            | CompareError::NoDataPlane { .. }
+            | CompareError::NoWay(_)) => Error::new(Exit::Failed, error.to_string()),
         };
-        let release = ReleaseIdentity::named(ownership::effective_release(&pin, (self.clock)()));
-        let mut warnings = Vec::new();
-        let rendered = self
-            .stage
-            .rendered(component, environment, &release, &mut warnings)
-            .await
-            .map_err(not_shown)?;
-        warnings.into_iter().for_each(say);
-        let what = format!("{component} in {environment}, release {}", release.name);
-        Ok(self.side(what, preview::objects(&rendered)))
-    }
-}
-
-/// Takes the namespace off the objects that are in it, so that those of two environments meet.
-fn leave_out(namespace: &str, objects: &mut [Value]) {
-    for object in objects {
-        let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
-        if let Some(metadata) = metadata
-            && metadata.get("namespace").and_then(Value::as_str) == Some(namespace)
-        {
-            metadata.remove("namespace");
+        match hint {
+            Some(hint) => said.with_hint(hint),
+            None => said,
         }
     }
-}
-
-/// Returns definitions as objects; an addon that several instances use alike is there once.
-fn objects(definitions: &Definitions) -> Vec<Value> {
-    let addons = definitions
-        .addons
-        .iter()
-        .map(|addon| serde_json::to_value(&addon.addon));
-    let mut objects = Vec::new();
-    for object in [
-        serde_json::to_value(&definitions.component),
-        serde_json::to_value(&definitions.component_type_definition),
-        serde_json::to_value(&definitions.workload),
-    ]
-    .into_iter()
-    .chain(addons)
-    .flatten()
-    {
-        let is_there = |known: &Value| Identity::of(known) == Identity::of(&object);
-        if !objects
-            .iter()
-            .any(|known| is_there(known) && *known == object)
-        {
-            objects.push(object);
-        }
-    }
-    objects
 }

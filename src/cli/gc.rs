@@ -60,7 +60,7 @@ pub async fn run(
     environment: &Environment,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
-    let connection = connect::connect(options, environment).await?;
+    let mut connection = connect::connect(options, environment).await?;
     let server = Server::ask(&connection, say).await?;
     let plan = {
         let feed = live(&connection, options, &Source::ALL).await?;
@@ -90,6 +90,7 @@ pub async fn run(
         }
         let question = format!("{shown}{}", summary(&plan).join("\n") + "\n");
         confirm::ask(&question, &going.to_string())?;
+        connection = connection.for_confirmed_plan();
     }
     let clock = server.clock();
     let collector = Collector {

@@ -7,7 +7,7 @@ use super::connect::{self, Environment, Options};
 use super::error::Error;
 use super::output::Format;
 use super::{revisions, session};
-use crate::api::names;
+use crate::engine::revisions::Subject;
 
 /// What `history` can be told.
 #[derive(Args, Debug)]
@@ -31,10 +31,8 @@ pub async fn run(
 ) -> Result<String, Error> {
     let connection = connect::connect(options, environment).await?;
     let component = session::component(&connection, arguments.component.as_deref())?;
-    let subject = revisions::Subject {
-        name: names::pin(&component, &arguments.environment),
-        place: Some((component, arguments.environment.clone())),
-    };
-    let (_, found) = subject.read(&connection, now).await?;
+    let subject = Subject::of(&component, &arguments.environment);
+    let (client, namespace) = (&connection.client, &connection.namespace);
+    let (_, found) = subject.read(client, namespace, now).await?;
     Ok(revisions::print(&found, arguments.output, now))
 }

@@ -48,7 +48,7 @@ pub async fn run(
         Verb::Bad(arguments) => (arguments, Verdict::Bad),
         Verb::Good(arguments) => (arguments, Verdict::Good),
     };
-    let connection = connect::connect(options, environment).await?;
+    let mut connection = connect::connect(options, environment).await?;
     let server = Server::ask(&connection, say).await?;
     let plan = {
         let feed = live(&connection, options, &Source::OF_MOVES).await?;
@@ -74,6 +74,7 @@ pub async fn run(
     }
     if !arguments.yes && confirm::can_ask() {
         confirm::ask(&shown, "y")?;
+        connection = connection.for_confirmed_plan();
     }
     let clock = server.clock();
     let marked = marking::mark(&connection.client, &plan, &server.user, &clock)

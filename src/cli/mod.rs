@@ -28,10 +28,12 @@ pub mod output;
 mod release;
 mod render;
 mod revisions;
+pub mod screenshot;
 pub mod serve;
 mod session;
 mod socket;
 mod status;
+mod theme;
 mod uninstall;
 mod version;
 
@@ -111,8 +113,8 @@ impl From<Global> for Options {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Fill a store of its own with a small world and print its matrix
-    Demo,
+    /// Show a small world at work in a store of its own, with a guided tour; without a terminal, its matrix
+    Demo(demo::Arguments),
     #[command(flatten)]
     Act(actions::Verb),
     /// Call a release bad, or good again
@@ -120,6 +122,8 @@ enum Verb {
     Mark(mark::Verb),
     /// Remove releases and snapshots that nobody needs any more
     Gc(gc::Arguments),
+    /// Draw any screen of the terminal UI without a terminal
+    Screenshot(screenshot::Arguments),
     /// Show what runs where: components against environments
     Status(status::Arguments),
     /// Show what ran in an environment, and who put it there
@@ -153,6 +157,9 @@ enum Verb {
     Controller(controller::Arguments),
     /// Put the embedded store on a socket, for kubectl and other clients
     Serve(serve::Arguments),
+    /// Bring the looks of other programs along
+    #[command(subcommand)]
+    Theme(theme::Verb),
     /// Print the version of the program and, with --server, of the target
     Version(version::Arguments),
     /// Print what a shell needs to complete verbs and flags
@@ -173,7 +180,12 @@ enum Verb {
 pub struct Screens {
     /// Opens the terminal UI on a target, until the person leaves it.
     pub open: fn(Options, Environment, Git, Interactive) -> Opened,
+    /// Draws a screen of a target without a terminal.
+    pub draw: fn(Options, Environment, Git, screenshot::Arguments) -> Drawn,
 }
+
+/// A screen while it is drawn.
+pub type Drawn = BoxFuture<'static, Result<String, ScreenError>>;
 
 /// The terminal UI while it is open, and why it ended where it failed.
 pub type Opened = BoxFuture<'static, Result<(), ScreenError>>;
@@ -184,6 +196,8 @@ pub enum ScreenError {
     Connect(connect::Error),
     /// The terminal cannot be had.
     Terminal(String),
+    /// A signal ended the program.
+    Signal(i32),
 }
 
 /// How the terminal UI is opened.
@@ -232,6 +246,7 @@ pub fn main(screens: &Screens) -> ExitCode {
         Some(Verb::Controller(arguments)) => log_to_stderr(Some("info"), arguments.log_format),
         // A log would be drawn over the screens.
         None => {}
+        Some(Verb::Demo(_)) if demo::has_terminal() => {}
         _ => log_to_stderr(None, LogFormat::Text),
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
@@ -244,6 +259,12 @@ pub fn main(screens: &Screens) -> ExitCode {
     let (options, environment) = (Options::from(global), environment());
     let result = runtime.block_on(async {
         match verb {
+            Some(Verb::Screenshot(arguments)) => {
+                screenshot::run(arguments, screens, options, environment).await
+            }
+            Some(Verb::Demo(arguments)) if demo::has_terminal() => {
+                demo::open(arguments, screens, &environment, jiff::Timestamp::now()).await
+            }
             Some(verb) => run(verb, &options, &environment).await,
             None => open(screens, options, environment, interactive).await,
         }
@@ -261,8 +282,18 @@ async fn open(
     interactive: Interactive,
 ) -> Result<Exit, Error> {
     let git = gitflags::GitFlags::default().git(&environment)?;
-    match (screens.open)(options, environment, git, interactive).await {
+    ended((screens.open)(options, environment, git, interactive).await)
+}
+
+/// Says how the program ends after its screens.
+fn ended(opened: Result<(), ScreenError>) -> Result<Exit, Error> {
+    match opened {
         Ok(()) => Ok(Exit::Done),
+        // As if nobody had caught it; it comes back only where the signal is ignored.
+        Err(ScreenError::Signal(signal)) => {
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+            Ok(Exit::Failed)
+        }
         Err(ScreenError::Connect(error)) => Err(error.into()),
         Err(ScreenError::Terminal(why)) => Err(Error::new(Exit::Usage, why)
             .with_hint("bowline --help lists the verbs; bowline status prints the matrix")),
@@ -306,7 +337,7 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
         let _ = writeln!(std::io::stderr(), "{}", crate::text::clean(&line));
     };
     let outcome = match verb {
-        Verb::Demo => Outcome::done(demo::run(now).await?),
+        Verb::Demo(_) => Outcome::done(demo::run(environment, now).await?),
         Verb::Render(arguments) => {
             let rendered = render::run(&arguments, options, environment, now, &mut say).await?;
             Outcome::done(rendered)
@@ -358,10 +389,11 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
             serve::run(&arguments, options, environment, &mut out).await?;
             Outcome::done(String::new())
         }
+        Verb::Theme(verb) => Outcome::done(theme::run(&verb, environment, &mut say)?),
         Verb::Version(arguments) => {
             Outcome::done(version::run(&arguments, options, environment).await?)
         }
-        Verb::CredentialPlugin { .. } => Outcome::done(String::new()),
+        Verb::Screenshot(_) | Verb::CredentialPlugin { .. } => Outcome::done(String::new()),
     };
     print(&mut out, &outcome.text)?;
     Ok(outcome.exit)

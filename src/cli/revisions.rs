@@ -4,14 +4,14 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 
 use super::Outcome;
-use super::connect::{self, Connection, Environment, Options};
-use super::diff::{Clock, Show, Target};
+use super::connect::{self, Environment, Options};
+use super::diff::{Clock, Show, noticed};
 use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
 use super::kinds::check_name;
 use super::output::{self, Format};
-use crate::api::{ReleasePin, names};
-use crate::engine::revisions::{self, NoRevision, Pinned, Revision, Revisions, Row};
+use crate::engine::compare::Comparer;
+use crate::engine::revisions::{NoSubject, Pinned, Revision, Revisions, Row, Subject};
 use crate::text;
 
 /// What `revisions` can be told.
@@ -52,15 +52,6 @@ pub struct Diff {
     git: GitFlags,
 }
 
-/// Whose revisions are meant: for now, a pin's.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subject {
-    /// The name of the pin.
-    pub name: String,
-    /// The component and the environment, where they were named.
-    pub place: Option<(String, String)>,
-}
-
 /// Reads a subject: `COMPONENT/ENVIRONMENT` or `pin/NAME`.
 fn subject(text: &str) -> Result<Subject, String> {
     let wanted = || "write it as COMPONENT/ENVIRONMENT or as pin/NAME".to_owned();
@@ -73,47 +64,21 @@ fn subject(text: &str) -> Result<Subject, String> {
             name: name.to_owned(),
             place: None,
         },
-        component => Subject {
-            name: names::pin(component, name),
-            place: Some((component.to_owned(), name.to_owned())),
-        },
+        component => Subject::of(component, name),
     })
 }
 
-impl Subject {
-    /// Reads a pin and its revisions.
-    pub async fn read(
-        &self,
-        connection: &Connection,
-        now: Timestamp,
-    ) -> Result<(ReleasePin, Revisions<Pinned>), Error> {
-        let (client, namespace) = (&connection.client, &connection.namespace);
-        let found = revisions::read_pin(client, namespace, &self.name, now).await?;
-        // Two places can come to the same name.
-        let found = found.filter(|(pin, _)| {
-            let own = (&pin.spec.component, &pin.spec.environment);
-            let asked = self
-                .place
-                .as_ref()
-                .map(|(component, place)| (component, place));
-            asked.is_none_or(|asked| asked == own)
-        });
-        found.ok_or_else(|| {
-            let message = match &self.place {
-                Some((component, environment)) => {
-                    format!("{component} is not deployed in {environment}")
-                }
-                None => format!("there is no pin {}", self.name),
-            };
-            Error::new(Exit::Failed, message)
-                .with_hint("bowline status shows what is deployed where")
-        })
-    }
-}
-
-impl From<NoRevision> for Error {
-    fn from(error: NoRevision) -> Error {
-        Error::new(Exit::Failed, error.to_string())
+impl From<NoSubject> for Error {
+    fn from(error: NoSubject) -> Error {
+        let hint = error.hint();
+        let said = match error {
+            NoSubject::Target(error) => error.into(),
+            error => Error::new(Exit::Failed, error.to_string()),
+        };
+        match hint {
+            Some(hint) => said.with_hint(hint),
+            None => said,
+        }
     }
 }
 
@@ -129,14 +94,19 @@ pub async fn run(
     match verb {
         Verb::List(List { subject, output }) => {
             let now = clock();
-            let (_, found) = subject.read(&connection, now).await?;
+            let (client, namespace) = (&connection.client, &connection.namespace);
+            let (_, found) = subject.read(client, namespace, now).await?;
             Ok(Outcome::done(print(&found, *output, now)))
         }
         Verb::Diff(arguments) => {
             let git = arguments.git.git(environment)?;
-            let target = Target::new(&connection, &git, clock);
+            let comparer = Comparer::new(&connection, &git, clock);
             let wanted = (arguments.from, arguments.to);
-            let sides = target.revisions(&arguments.subject, wanted, say).await?;
+            let mut notes = Vec::new();
+            let sides = comparer
+                .revisions(&arguments.subject, wanted, &mut notes)
+                .await;
+            let sides = noticed(notes, sides, say)?;
             arguments.show.print(&sides, say)
         }
     }

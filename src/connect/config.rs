@@ -2,6 +2,9 @@
 //!
 //! ```toml
 //! [contexts.prod-eu]
+//! protected = true
+//!
+//! [contexts.audit]
 //! readonly = true
 //!
 //! [directories."/home/ana/src/cart"]
@@ -35,6 +38,9 @@ pub struct Context {
     /// Whether only reads pass.
     #[serde(default)]
     pub readonly: bool,
+    /// Whether only reads pass until a person arms it, or confirms a plan by typing.
+    #[serde(default)]
+    pub protected: bool,
     /// The component that is meant where none is named.
     pub component: Option<String>,
 }
@@ -99,6 +105,12 @@ impl Config {
         let context = self.contexts.get(context);
         context.is_some_and(|context| context.readonly)
     }
+
+    /// Tells whether only reads pass on a context until somebody arms it.
+    pub fn is_protected(&self, context: &str) -> bool {
+        let context = self.contexts.get(context);
+        context.is_some_and(|context| context.protected)
+    }
 }
 
 #[cfg(test)]
@@ -119,6 +131,7 @@ mod tests {
             component = "of-eu"
             readonly = true
             [contexts.us]
+            protected = true
             [directories."/src"]
             component = "of-src"
             [directories."/src/cart"]
@@ -139,6 +152,9 @@ mod tests {
             assert_eq!(found, expected, "{directory:?} {context:?}");
         }
         assert!(config.is_readonly("eu") && !config.is_readonly("us") && !config.is_readonly("x"));
+        assert!(
+            config.is_protected("us") && !config.is_protected("eu") && !config.is_protected("x")
+        );
     }
 
     #[test]

@@ -34,7 +34,7 @@ use config::Config;
 pub use deadline::{DeadlineExceeded, Deadlines};
 pub use error::{Error, Failure, explain, failure};
 pub use planes::DataPlanes;
-pub use readonly::only_reads;
+pub use readonly::{Bars, only_reads};
 
 /// Which file an embedded store is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,6 +131,66 @@ pub struct Connection {
     pub readonly: Option<String>,
     /// The component that is meant where none is named.
     pub component: Option<String>,
+    bars: Bars,
+    /// Where the context is protected: a client that writes pass, for one confirmed plan at a time.
+    unbarred: Option<kube::Client>,
+}
+
+impl Connection {
+    /// Makes a connection of a client that is there already, on which everything passes.
+    pub fn of(client: kube::Client, target: Target, namespace: &str) -> Self {
+        Self {
+            client,
+            target,
+            namespace: namespace.to_owned(),
+            readonly: None,
+            component: None,
+            bars: Bars::fixed(None),
+            unbarred: None,
+        }
+    }
+
+    /// Tells whether only reads pass until somebody arms it.
+    pub fn is_protected(&self) -> bool {
+        self.bars.is_protected()
+    }
+
+    /// Lets writes pass on a protected context for a while; tells whether it can.
+    pub fn arm(&self, lasting: Duration) -> bool {
+        self.bars.arm(lasting)
+    }
+
+    /// Returns the connection for one plan that a person has confirmed by typing: on a protected context,
+    /// writes pass through this one and through no other. What is read-only for good stays so.
+    pub fn for_confirmed_plan(&self) -> Self {
+        match &self.unbarred {
+            None => self.clone(),
+            Some(client) => Self {
+                client: client.clone(),
+                readonly: None,
+                bars: Bars::default(),
+                unbarred: None,
+                ..self.clone()
+            },
+        }
+    }
+}
+
+/// A context that one can go to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// What it is called.
+    pub name: String,
+    /// The cluster that it leads to.
+    pub cluster: String,
+    /// The namespace that it begins in.
+    pub namespace: String,
+    /// Who one is there, by the name in the kubeconfig.
+    pub user: String,
+    /// Whether the configuration lets only reads pass there.
+    pub readonly: bool,
+    /// Whether it is protected.
+    pub protected: bool,
 }
 
 /// Chooses the target: what the flags name, else the current context, else the
@@ -180,10 +240,22 @@ pub fn choose(options: &Options, environment: &Environment) -> Result<Target, Er
 }
 
 /// Returns the contexts that one can go to; none where the kubeconfig cannot be read.
-pub fn contexts(options: &Options, environment: &Environment) -> Vec<String> {
+pub fn contexts(options: &Options, environment: &Environment) -> Vec<Known> {
     let contexts = read_kubeconfig(options, environment).map(|kubeconfig| kubeconfig.contexts);
-    let names = contexts.unwrap_or_default().into_iter();
-    names.map(|context| context.name).collect()
+    // A configuration that cannot be read is said when somebody connects.
+    let config = Config::read(environment.config_dir.as_deref()).unwrap_or_default();
+    let known = contexts.unwrap_or_default().into_iter().map(|named| {
+        let context = named.context.unwrap_or_default();
+        Known {
+            readonly: options.readonly || config.is_readonly(&named.name),
+            protected: config.is_protected(&named.name),
+            name: named.name,
+            cluster: context.cluster,
+            namespace: context.namespace.unwrap_or_else(|| "default".to_owned()),
+            user: context.user.unwrap_or_default(),
+        }
+    });
+    known.collect()
 }
 
 fn store_file(store: &StoreFile, environment: &Environment) -> Result<PathBuf, Error> {
@@ -246,21 +318,25 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
     let configured = context.filter(|name| config.is_readonly(name));
     let configured = configured.map(|name| format!("the configuration of context {name} says so"));
     let readonly = options.readonly.then(|| "--readonly was given".to_owned());
-    let readonly = readonly.or(configured);
+    let protected = context.filter(|name| config.is_protected(name));
+    let bars = match (readonly.or(configured), protected) {
+        // What was asked for on the command line is never armed.
+        (Some(why), _) => Bars::fixed(Some(why)),
+        (None, Some(name)) => Bars::protected(format!("context {name} is protected")),
+        (None, None) => Bars::default(),
+    };
     let component = config
         .component(environment.working_dir.as_deref(), context)
         .map(str::to_owned);
-    let (client, namespace) = match &target {
+    let (client, unbarred, namespace) = match &target {
         Target::Embedded { file } => {
             let store = open_store(file, options, environment).await?;
             let namespace = options
                 .namespace
                 .clone()
                 .unwrap_or_else(|| "default".to_owned());
-            (
-                guard(store, &namespace, readonly.clone(), deadlines),
-                namespace,
-            )
+            let client = guarded(store, &namespace, bars.clone(), deadlines);
+            (client, None, namespace)
         }
         Target::Context { name, kubeconfig } => {
             let chosen = KubeConfigOptions {
@@ -273,27 +349,22 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
                     name: name.clone(),
                     source: Box::new(source),
                 })?;
-            cluster(config, name, options, environment, readonly.clone()).await?
+            cluster(config, name, options, environment, &bars).await?
         }
         Target::Pod => {
             let config =
                 kube::Config::incluster().map_err(|source| Error::Pod(Box::new(source)))?;
-            cluster(
-                config,
-                "in this pod",
-                options,
-                environment,
-                readonly.clone(),
-            )
-            .await?
+            cluster(config, "in this pod", options, environment, &bars).await?
         }
     };
     Ok(Connection {
         client,
         target,
         namespace,
-        readonly,
+        readonly: bars.why().map(str::to_owned),
         component,
+        bars,
+        unbarred,
     })
 }
 
@@ -360,8 +431,8 @@ async fn cluster(
     name: &str,
     options: &Options,
     environment: &Environment,
-    readonly: Option<String>,
-) -> Result<(kube::Client, String), Error> {
+    bars: &Bars,
+) -> Result<(kube::Client, Option<kube::Client>, String), Error> {
     let deadlines = deadlines(options);
     // The library repeats whatever it can copy, writes included; see `retry`.
     config.default_retry = false;
@@ -400,8 +471,12 @@ async fn cluster(
         let backend = backend.clone();
         async move { backend.send(request).await }
     });
-    let client = guard(service, &namespace, readonly, deadlines).with_valid_until(valid_until);
-    Ok((client, namespace))
+    let client = |bars| {
+        let client = guarded(service.clone(), &namespace, bars, deadlines);
+        client.with_valid_until(valid_until)
+    };
+    let unbarred = bars.is_protected().then(|| client(Bars::default()));
+    Ok((client(bars.clone()), unbarred, namespace))
 }
 
 /// Puts what every client has in front of a backend: the read-only guard, the
@@ -419,13 +494,25 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
+    guarded(backend, namespace, Bars::fixed(readonly), deadlines)
+}
+
+/// Does what [`guard`] does, with bars that may be lifted.
+fn guarded<S, B>(backend: S, namespace: &str, bars: Bars, deadlines: Deadlines) -> kube::Client
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
     let backend = Retry::new(retry::ReadsOnly::new(), backend.map_err(Into::into));
     let backend = deadline::Deadline {
         deadlines,
         inner: backend,
     };
     let backend = readonly::ReadOnly {
-        why: readonly,
+        bars,
         inner: backend,
     };
     kube::Client::new(backend, namespace)

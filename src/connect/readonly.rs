@@ -5,7 +5,9 @@
 //! around, for every client of every target is built behind it. It refuses what
 //! it does not recognise as a read.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures::future::{Either as Side, Ready, ready};
@@ -15,6 +17,7 @@ use http_body_util::{Either, Full};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, Status};
 use kube::client::Body;
 use percent_encoding::percent_decode_str;
+use tokio::time::Instant;
 use tower::Service;
 
 /// Reads that can act: they open a way into a container, a pod or a node.
@@ -82,10 +85,79 @@ fn is_own_review(segments: &[&str]) -> bool {
     matches!(segments, ["apis", group, _version, plural] if OWN_REVIEWS.contains(&(group, plural)))
 }
 
+/// Whether writes leave, and why not; every clone of a client asks the same one.
+#[derive(Clone, Debug, Default)]
+pub struct Bars {
+    why: Option<Arc<str>>,
+    /// Until when writes pass, on a context that is protected; nobody can lift the others.
+    lifted: Option<Arc<Mutex<Option<Until>>>>,
+}
+
+/// A moment by two clocks, either of which ends it: one stands still while a machine sleeps, and the other
+/// can be set back.
+#[derive(Clone, Copy, Debug)]
+struct Until {
+    ticks: Instant,
+    clock: SystemTime,
+}
+
+impl Bars {
+    /// Lets only reads pass where there is a reason to, for good.
+    pub fn fixed(why: Option<String>) -> Self {
+        Self {
+            why: why.map(Into::into),
+            lifted: None,
+        }
+    }
+
+    /// Lets only reads pass until somebody arms it, for a while each time.
+    pub fn protected(why: String) -> Self {
+        Self {
+            why: Some(why.into()),
+            lifted: Some(Arc::default()),
+        }
+    }
+
+    /// Returns why only reads pass, whether or not that is lifted just now.
+    pub fn why(&self) -> Option<&str> {
+        self.why.as_deref()
+    }
+
+    /// Tells whether it can be lifted.
+    pub fn is_protected(&self) -> bool {
+        self.lifted.is_some()
+    }
+
+    /// Lets writes pass for a while from now on, or no longer where that is no time; tells whether it can.
+    pub fn arm(&self, lasting: Duration) -> bool {
+        let Some(lifted) = &self.lifted else {
+            return false;
+        };
+        let until = Instant::now()
+            .checked_add(lasting)
+            .zip(SystemTime::now().checked_add(lasting));
+        let until = until.map(|(ticks, clock)| Until { ticks, clock });
+        let until = until.filter(|_| !lasting.is_zero());
+        *lifted.lock().unwrap_or_else(PoisonError::into_inner) = until;
+        true
+    }
+
+    /// Says why a write does not leave now.
+    fn refuses(&self) -> Option<&str> {
+        let why = self.why.as_deref()?;
+        let lifted = self.lifted.as_ref();
+        let until =
+            lifted.and_then(|lifted| *lifted.lock().unwrap_or_else(PoisonError::into_inner));
+        let passes = until
+            .is_some_and(|until| Instant::now() < until.ticks && SystemTime::now() < until.clock);
+        (!passes).then_some(why)
+    }
+}
+
 /// A service that lets only reads pass when it has been given a reason.
 #[derive(Clone)]
 pub(super) struct ReadOnly<S> {
-    pub(super) why: Option<String>,
+    pub(super) bars: Bars,
     pub(super) inner: S,
 }
 
@@ -107,7 +179,7 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        match &self.why {
+        match self.bars.refuses() {
             Some(why) if !only_reads(request.method(), request.uri().path(), request.headers()) => {
                 ready(Ok(refusal(&request, why))).left_future()
             }
@@ -338,6 +410,41 @@ mod tests {
                 "{method} {path}"
             );
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_is_protected_is_lifted_and_only_for_a_while() {
+        let minute = Duration::from_secs(60);
+        let never = Bars::fixed(Some("--readonly was given".to_owned()));
+        let protected = || Bars::protected("it is protected".to_owned());
+        // Each: the bars, for how long they are armed, how long after that is asked, whether a write passes.
+        for (bars, armed, later, passes) in [
+            (Bars::default(), None, Duration::ZERO, PASS),
+            (Bars::fixed(None), None, Duration::ZERO, PASS),
+            (never.clone(), None, Duration::ZERO, STOP),
+            (never.clone(), Some(minute), Duration::ZERO, STOP),
+            (protected(), None, Duration::ZERO, STOP),
+            (protected(), Some(minute), Duration::ZERO, PASS),
+            (protected(), Some(minute), minute / 2, PASS),
+            (protected(), Some(minute), minute, STOP),
+            (protected(), Some(minute), minute * 2, STOP),
+            (protected(), Some(Duration::ZERO), Duration::ZERO, STOP),
+            (protected(), Some(Duration::MAX), Duration::ZERO, STOP),
+        ] {
+            // A clone is the same lock.
+            let armable = armed.map(|lasting| bars.clone().arm(lasting));
+            assert!(armable.is_none_or(|can| can == bars.is_protected()));
+            tokio::time::advance(later).await;
+            assert_eq!(
+                bars.refuses().is_none(),
+                passes,
+                "{bars:?} {armed:?} {later:?}"
+            );
+        }
+        let armed = protected();
+        armed.arm(minute);
+        armed.arm(Duration::ZERO);
+        assert_eq!(armed.refuses(), Some("it is protected"));
     }
 
     #[test]

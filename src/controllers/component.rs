@@ -30,6 +30,7 @@ use crate::engine::actions::deploy::{self, Deploy};
 use crate::engine::actions::release as release_action;
 use crate::engine::apply::{Applied, ApplyError, apply};
 use crate::engine::catalog::{Catalog, CatalogError};
+use crate::engine::diff;
 use crate::engine::plan::{Asked, Plan};
 use crate::engine::preview::{PreviewError, Stage};
 use crate::engine::rules::Refusal;
@@ -363,7 +364,7 @@ async fn deploy(room: &Room, key: &Key, release: &Release) -> Result<Found, Comp
     };
     if !item.unchanged {
         let stage = Stage::new(&room.base.client, &key.namespace, &room.base.git);
-        match stage.preview(item).await {
+        match stage.preview(item, &diff::Options::default()).await {
             Ok(preview) => item.rendered_hash = Some(preview.hash),
             Err(PreviewError::Target(error)) => return Err(error.into()),
             Err(error) => return Ok(found(Status::False, "DoesNotFit", error.to_string(), true)),

@@ -196,9 +196,10 @@ impl Metrics {
         self.restarts.get_or_create(&labels).inc();
     }
 
-    /// Counts a snapshot that was written: its bytes as they are, and as they are stored.
-    pub fn snapshot_written(&self, plain: usize, stored: usize) {
-        let kind = OfKind { kind: "snapshot" };
+    /// Counts a snapshot that was written or a release that was read: its bytes as they are, and as they
+    /// are stored.
+    pub fn packed(&self, kind: &'static str, plain: usize, stored: usize) {
+        let kind = OfKind { kind };
         let (plain, stored) = (plain as u64, stored as u64);
         let plain = self.plain.get_or_create(&kind).inc_by(plain) + plain;
         let stored = self.packed.get_or_create(&kind).inc_by(stored) + stored;

@@ -50,7 +50,11 @@ use status::Failure;
 pub struct Embedded {
     shared: Arc<Shared>,
     user: Arc<User>,
+    clock: Clock,
 }
+
+/// What time it is, for what is written.
+pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
 
 /// Who the server takes the caller for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,6 +98,7 @@ impl Embedded {
                 name: user.to_owned(),
                 groups: vec!["system:masters".into(), "system:authenticated".into()],
             }),
+            clock: Arc::new(jiff::Timestamp::now),
         };
         let set_up = |message: String| OpenError::SetUp {
             path: path.to_owned(),
@@ -120,8 +125,16 @@ impl Embedded {
     /// The same store, as another user.
     pub fn as_user(&self, user: User) -> Embedded {
         Embedded {
-            shared: self.shared.clone(),
             user: Arc::new(user),
+            ..self.clone()
+        }
+    }
+
+    /// The same store by another clock, which dates what is written: a past can be written down with it.
+    pub fn at(&self, clock: Clock) -> Embedded {
+        Embedded {
+            clock,
+            ..self.clone()
         }
     }
 

@@ -192,7 +192,7 @@ impl Embedded {
             writer: Writer {
                 user: user.name.clone(),
                 manager,
-                now: now(),
+                now: dated((self.clock)()),
                 field_validation: options.field_validation,
             },
             target,
@@ -309,8 +309,11 @@ fn from_protobuf(body: &[u8]) -> Result<Bytes, Failure> {
 
 /// The time as metadata shows it.
 pub(super) fn now() -> String {
-    let now = jiff::Timestamp::now();
-    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    dated(jiff::Timestamp::now())
+}
+
+fn dated(at: jiff::Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// A group of the server's own answers for what it lacks; anything else is no page at all.

@@ -14,7 +14,7 @@ use super::actions::release::{self, Source};
 use super::actions::rollback::{self, Rollback, Target};
 use super::actions::undo::{self, Undo};
 use super::catalog::{Catalog, CatalogError};
-use super::diff::Diff;
+use super::diff::{self, Diff};
 use super::plan::{Asked, Plan};
 use super::preview::{PreviewError, Stage};
 use super::rules::Refusal;
@@ -95,6 +95,17 @@ pub struct Draft {
     pub notes: Vec<String>,
     /// A release that the plan supposes, and the deployment that wants it.
     unmade: Option<(Box<Release>, Deploy)>,
+}
+
+impl Draft {
+    /// Makes a draft of a plan that supposes nothing.
+    pub fn of(plan: Plan) -> Self {
+        Self {
+            plan,
+            notes: Vec::new(),
+            unmade: None,
+        }
+    }
 }
 
 /// Why there is no plan.
@@ -221,7 +232,11 @@ impl Desk<'_> {
 
     /// Renders what each change of a plan does to its environment; None where that is nothing, or cannot
     /// be shown on the way back.
-    pub async fn show(&self, draft: &mut Draft) -> Result<Vec<Option<Diff>>, PreviewError> {
+    pub async fn show(
+        &self,
+        draft: &mut Draft,
+        options: &diff::Options,
+    ) -> Result<Vec<Option<Diff>>, PreviewError> {
         let (client, namespace) = (&self.connection.client, &self.connection.namespace);
         let stage = Stage::new(client, namespace, self.git);
         if let Some((release, _)) = &draft.unmade {
@@ -235,7 +250,7 @@ impl Desk<'_> {
                 shown.push(None);
                 continue;
             }
-            match stage.preview(item).await {
+            match stage.preview(item, options).await {
                 Ok(preview) => {
                     draft.notes.extend(preview.warnings);
                     item.rendered_hash = Some(preview.hash);

@@ -58,26 +58,40 @@ pub async fn live(client: &Client, named: &[Value]) -> Result<Live, LiveError> {
                 found
             }
         };
-        wanted.extend(known.map(|(resource, scope)| (object, resource, scope)));
+        wanted.extend(known.map(|(resource, scope)| read(client, object, &resource, &scope)));
     }
-    let answers = futures::stream::iter(wanted).map(|(object, resource, scope)| async move {
-        let said = |at: &str| object.pointer(at).and_then(Value::as_str);
-        let (namespace, name) = (said("/metadata/namespace"), said("/metadata/name"));
-        let api: Api<DynamicObject> = match namespace {
-            Some(namespace) if scope == Scope::Namespaced => {
-                Api::namespaced_with(client.clone(), namespace, &resource)
-            }
-            _ => Api::all_with(client.clone(), &resource),
-        };
-        let answer = api.get_opt(name.unwrap_or_default()).await;
-        answer.map_err(|error| failed(object, error))
-    });
+    let answers = futures::stream::iter(wanted);
     let found: Vec<Option<DynamicObject>> = answers.buffered(AT_ONCE).try_collect().await?;
     let values = found.into_iter().flatten();
     live.objects = values
         .filter_map(|object| serde_json::to_value(object).ok())
         .collect();
     Ok(live)
+}
+
+/// Reads the object that another one names.
+fn read(
+    client: &Client,
+    object: &Value,
+    resource: &ApiResource,
+    scope: &Scope,
+) -> impl Future<Output = Result<Option<DynamicObject>, LiveError>> + use<> {
+    let said = |at: &str| object.pointer(at).and_then(Value::as_str);
+    let name = said("/metadata/name").unwrap_or_default().to_owned();
+    let api: Api<DynamicObject> = match said("/metadata/namespace") {
+        Some(namespace) if *scope == Scope::Namespaced => {
+            Api::namespaced_with(client.clone(), namespace, resource)
+        }
+        _ => Api::all_with(client.clone(), resource),
+    };
+    let object = Identity::of(object);
+    async move {
+        let answer = api.get_opt(&name).await;
+        answer.map_err(|error| LiveError {
+            object: object.to_string(),
+            error,
+        })
+    }
 }
 
 fn kind(object: &Value) -> Option<GroupVersionKind> {

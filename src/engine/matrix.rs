@@ -372,6 +372,11 @@ pub fn good<'w>(world: &'w World, pin: &'w Pin, now: Timestamp) -> Option<Good<'
     })
 }
 
+/// Returns what a release is called in short: its version, or its name without that of its component.
+pub fn label<'w>(world: &'w World, component: &Key, release: &'w str) -> &'w str {
+    Named::of(world, component, release).label
+}
+
 /// What is known of a release by its name.
 pub(super) struct Named<'w> {
     pub(super) version: Option<&'w str>,

@@ -9,6 +9,7 @@ pub mod bodies;
 pub mod catalog;
 pub mod claim;
 pub mod collect;
+pub mod compare;
 pub mod desk;
 pub mod diff;
 pub mod ledger;

@@ -105,7 +105,11 @@ impl<'a> Stage<'a> {
     }
 
     /// Shows what the change of one pin would change in its environment.
-    pub async fn preview(&self, item: &Item) -> Result<Preview, PreviewError> {
+    pub async fn preview(
+        &self,
+        item: &Item,
+        options: &diff::Options,
+    ) -> Result<Preview, PreviewError> {
         let catalog = self.catalog(&item.component, &item.environment).await?;
         let mut warnings = Vec::new();
         let place = (item.component.as_str(), item.environment.as_str());
@@ -127,11 +131,7 @@ impl<'a> Stage<'a> {
         }
         let before = before.unwrap_or_default();
         Ok(Preview {
-            diff: diff::diff(
-                &objects(&before),
-                &objects(&after),
-                &diff::Options::default(),
-            ),
+            diff: diff::diff(&objects(&before), &objects(&after), options),
             hash: digest::of(&(before.hash(), after.hash())),
             warnings,
         })

@@ -153,6 +153,13 @@ pub enum Action {
     GoLog,
     /// Goes to the contexts.
     GoContexts,
+
+    /// Goes on with the tour, or begins it.
+    TourNext,
+    /// Goes a step of the tour back.
+    TourBack,
+    /// Ends the tour.
+    TourOff,
 }
 
 /// Every action with the word that keymaps name it by.
@@ -183,6 +190,7 @@ pub const WORDS: &[(&str, Action)] = &[
     ("go-pins", Action::GoPins), ("go-snapshots", Action::GoSnapshots), ("go-revisions", Action::GoRevisions),
     ("go-collect", Action::GoCollect), ("go-audit", Action::GoAudit), ("go-tasks", Action::GoTasks),
     ("go-log", Action::GoLog), ("go-contexts", Action::GoContexts),
+    ("tour-next", Action::TourNext), ("tour-back", Action::TourBack), ("tour-off", Action::TourOff),
 ];
 
 impl Action {

@@ -10,10 +10,12 @@ use super::model::{Level, Model, Wish};
 use super::order::Order;
 use super::orders::{self, Wanted};
 use super::prompt::Offer;
+use super::screens::{Screen, since};
 use super::theme::{self, Theme};
 use crate::engine::actions::pin::PinHold;
 use crate::engine::actions::rollback::Target;
 use crate::engine::desk;
+use crate::engine::moment;
 use crate::engine::world::World;
 
 /// A command, what follows it and what it does.
@@ -52,8 +54,23 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "write",
-        arguments: "FOR",
+        arguments: "[FOR | off]",
         about: "let writes pass on a protected context, for 15m",
+    },
+    Command {
+        name: "at",
+        arguments: "MOMENT",
+        about: "the matrix as of 14:02, 20m ago or yesterday 14:02",
+    },
+    Command {
+        name: "since",
+        arguments: "MOMENT",
+        about: "what changed around the start of an incident",
+    },
+    Command {
+        name: "export",
+        arguments: "incident [FILE]",
+        about: "write what is on record as a Markdown timeline",
     },
     Command {
         name: "tour",
@@ -67,6 +84,12 @@ const COMMANDS: &[Command] = &[
     },
 ];
 
+/// Lists the commands: name, arguments, what it does.
+pub fn listing() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let commands = COMMANDS.iter();
+    commands.map(|command| (command.name, command.arguments, command.about))
+}
+
 /// Names that people try, for screens and actions.
 const ALIASES: &[(&str, Action)] = &[
     ("matrix", Action::GoMatrix),
@@ -77,7 +100,8 @@ const ALIASES: &[(&str, Action)] = &[
     ("snapshots", Action::GoSnapshots),
     ("revisions", Action::GoRevisions),
     ("history", Action::GoRevisions),
-    ("gc", Action::Collect),
+    ("gc", Action::GoCollect),
+    ("collect", Action::Collect),
     ("audit", Action::GoAudit),
     ("tasks", Action::GoTasks),
     ("log", Action::GoLog),
@@ -95,20 +119,14 @@ pub fn offers(model: &Model, _: &World, text: &str) -> Vec<Offer> {
         None => (text, None),
     };
     let Some(rest) = rest else {
-        let commands = COMMANDS.iter().map(|command| Offer {
-            text: command.name.to_owned(),
-            about: format!("{} {}", command.arguments, command.about)
-                .trim()
-                .to_owned(),
+        let commands = COMMANDS.iter().map(|command| {
+            let about = format!("{} {}", command.arguments, command.about);
+            Offer::new(command.name, about.trim())
         });
-        let aliases = ALIASES.iter().map(|(name, action)| Offer {
-            text: (*name).to_owned(),
-            about: action.word().to_owned(),
-        });
-        let actions = WORDS.iter().map(|(word, _)| Offer {
-            text: (*word).to_owned(),
-            about: String::new(),
-        });
+        let aliases = ALIASES
+            .iter()
+            .map(|(name, action)| Offer::new(name, action.word()));
+        let actions = WORDS.iter().map(|(word, _)| Offer::new(word, ""));
         let all = commands.chain(aliases).chain(actions);
         let mut found: Vec<Offer> = all.filter(|offer| offer.text.starts_with(name)).collect();
         found.sort_by(|one, other| one.text.cmp(&other.text));
@@ -116,7 +134,12 @@ pub fn offers(model: &Model, _: &World, text: &str) -> Vec<Offer> {
         return found;
     };
     let known: Vec<String> = match name {
-        "context" | "ctx" => model.ground.contexts.clone(),
+        "context" | "ctx" => {
+            let contexts = model.ground.contexts.iter();
+            contexts.map(|known| known.name.clone()).collect()
+        }
+        "export" => vec!["incident".to_owned()],
+        "write" => vec!["15m".to_owned(), "off".to_owned()],
         "theme" => theme::names().into_iter().map(str::to_owned).collect(),
         "tour" => vec!["off".to_owned()],
         _ => Vec::new(),
@@ -124,10 +147,7 @@ pub fn offers(model: &Model, _: &World, text: &str) -> Vec<Offer> {
     known
         .into_iter()
         .filter(|word| word.starts_with(rest))
-        .map(|text| Offer {
-            text,
-            about: String::new(),
-        })
+        .map(|text| Offer::new(&text, ""))
         .collect()
 }
 
@@ -215,14 +235,37 @@ pub fn run(
                 ),
             ),
         },
+        ("write", ["off"]) if model.ground.protected => {
+            model.ground.armed = None;
+            effects.push(Effect::Arm(Duration::ZERO));
+            Vec::new()
+        }
         ("write", [lasting]) => write(model, now, lasting, effects),
+        ("at", [_, ..]) => match moment::read(&rest.join(" "), now, &model.ground.zone) {
+            Err(error) => said(Level::Error, error.to_string()),
+            Ok(at) => vec![Wish::Travel(at)],
+        },
+        ("since", [_, ..]) => match moment::read(&rest.join(" "), now, &model.ground.zone) {
+            Err(error) => said(Level::Error, error.to_string()),
+            Ok(start) => {
+                model.tickets += 1;
+                let state = since::State::open(start, model.tickets, effects);
+                vec![Wish::Open(Box::new(Screen::Since(Box::new(state))))]
+            }
+        },
+        ("export", ["incident"]) => {
+            let at = now.to_zoned(model.ground.zone.clone());
+            let file = at.strftime("incident-%Y-%m-%d-%H%M.md").to_string();
+            super::opening::export(model, now, file.into(), effects)
+        }
+        ("export", ["incident", file]) => super::opening::export(model, now, file.into(), effects),
         ("write", []) => write(model, now, "15m", effects),
         ("tour", ["off"]) => {
             model.tour = None;
             Vec::new()
         }
         ("tour", []) => {
-            model.tour = Some(super::tour::Tour::default());
+            model.tour = Some(super::tour::begin(model.tasks.len()));
             Vec::new()
         }
         (name, []) => {

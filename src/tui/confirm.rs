@@ -77,6 +77,14 @@ impl Demand {
         }
     }
 
+    /// Wants something typed on a protected context, for that is what lets writes pass: the context's name
+    /// where a key would have been enough.
+    pub fn on_protected(&mut self, context: &str) {
+        if self.words.is_empty() {
+            self.words.push(context.to_owned());
+        }
+    }
+
     /// Tells whether a key is enough.
     pub fn is_key(&self) -> bool {
         self.words.is_empty() && !self.reason

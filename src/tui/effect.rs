@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::order::{Order, Prepared};
+use super::order::{Order, Prepared, quoted};
 use crate::api::audit::AuditEntry;
 use crate::engine::apply::{Applied, ApplyError};
 use crate::engine::audit::Verdict;
@@ -119,6 +119,53 @@ pub enum Compared {
     Live(Place),
 }
 
+impl Compared {
+    /// Returns the command line that compares the same.
+    pub fn command_line(&self) -> String {
+        let number = |number: &i64| number.to_string();
+        let words: Vec<String> = match self {
+            Self::Environments {
+                component,
+                from,
+                to,
+            } => vec![
+                component.clone(),
+                "--from".to_owned(),
+                from.clone(),
+                "--to".to_owned(),
+                to.clone(),
+            ],
+            Self::Revisions { place, from, to } => vec![
+                place.component.to_string(),
+                "--environment".to_owned(),
+                place.environment.to_string(),
+                "--from-revision".to_owned(),
+                number(from),
+                "--to-revision".to_owned(),
+                number(to),
+            ],
+            Self::Releases { from, to } => vec!["--release".to_owned(), from.clone(), to.clone()],
+            Self::Live(place) => vec![
+                place.component.to_string(),
+                "--environment".to_owned(),
+                place.environment.to_string(),
+                "--live".to_owned(),
+            ],
+        };
+        let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+        format!("bowline diff {}", words.join(" "))
+    }
+
+    /// Returns where the newer side is, where that is one place.
+    pub fn place(&self) -> Option<Place> {
+        match self {
+            Self::Environments { component, to, .. } => Some(Place::new(component, to)),
+            Self::Revisions { place, .. } | Self::Live(place) => Some(place.clone()),
+            Self::Releases { .. } => None,
+        }
+    }
+}
+
 /// An object that is looked into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Object {
@@ -205,16 +252,23 @@ pub enum Became {
 /// Two sides and how they differ.
 #[derive(Clone, Debug)]
 pub struct Compare {
-    /// What the left side is.
-    pub before: String,
-    /// What the right side is.
-    pub after: String,
-    /// When they were read.
-    pub read: Timestamp,
-    /// How they differ.
+    /// The left side.
+    pub before: Half,
+    /// The right side.
+    pub after: Half,
+    /// How they differ, with the whole of each object that does.
     pub diff: Diff,
     /// What was noticed on the way.
     pub notes: Vec<String>,
+}
+
+/// One side of a comparison.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Half {
+    /// What it is.
+    pub what: String,
+    /// When it was read.
+    pub read: Timestamp,
 }
 
 /// What is on record, and whether it is whole.

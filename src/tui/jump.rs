@@ -65,6 +65,12 @@ pub struct Jump {
     letters: Vec<char>,
 }
 
+impl std::fmt::Debug for Jump {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} among {} names", self.query, self.goals.len())
+    }
+}
+
 impl Jump {
     /// Begins with the screens, the contexts and what a namespace, or all of them, holds.
     pub fn new(

@@ -1,33 +1,208 @@
-//! Jumps to any object by a part of its name.
+//! Jumps to any object, screen or context by a part of its name, and how one gets there.
 
 use jiff::Timestamp;
 
-use super::effect::Effect;
-use super::model::Model;
-use super::prompt::Offer;
+use super::action::Action;
+use super::effect::{Destination, Effect};
+use super::filter::Filter;
+use super::jump::{Goal, Jump, Kind};
+use super::model::{Model, Wish};
+use super::prompt::{Offer, Over, Prompt, PromptKind};
 use super::screens::Screen;
+use super::update::{fulfil, run};
 use crate::engine::world::{Key, World};
 
-/// Offers the objects whose names are nearest.
-pub fn offers(model: &Model, world: &World, _: Timestamp, text: &str) -> Vec<Offer> {
-    let mut found: Vec<Offer> = world
-        .components()
-        .filter(|key| *key.namespace == *model.ground.namespace && key.name.contains(text))
-        .take(20)
-        .map(|key| Offer {
-            text: key.name.to_string(),
-            about: "component".to_owned(),
-        })
-        .collect();
-    found.sort_by(|one, other| one.text.cmp(&other.text));
-    found
+/// How many names are looked at before the next key is.
+const PIECE: usize = 5_000;
+/// How many are offered.
+const OFFERED: usize = 30;
+
+/// The screens, by what they are called.
+const SCREENS: &[(&str, Action)] = &[
+    ("matrix", Action::GoMatrix),
+    ("releases", Action::GoReleases),
+    ("pins", Action::GoPins),
+    ("snapshots", Action::GoSnapshots),
+    ("gc", Action::GoCollect),
+    ("audit", Action::GoAudit),
+    ("tasks", Action::GoTasks),
+    ("command log", Action::GoLog),
+    ("contexts", Action::GoContexts),
+    ("help", Action::Help),
+];
+
+/// Opens the line that takes a part of a name.
+pub fn open(model: &mut Model, world: &World) {
+    let screens = SCREENS.iter().map(|(name, _)| *name);
+    let contexts = model.ground.contexts.iter().map(|known| &known.name);
+    let jump = Jump::new(world, Some(&model.ground.namespace), screens, contexts);
+    let mut prompt = Prompt::open(PromptKind::Jump, "");
+    prompt.jump = Some(Box::new(jump));
+    model.over = Some(Over::Prompt(Box::new(prompt)));
+}
+
+/// Looks for something else.
+pub fn ask(model: &mut Model, world: &World, text: &str) {
+    if let Some(Over::Prompt(prompt)) = &mut model.over
+        && let Some(jump) = &mut prompt.jump
+    {
+        jump.ask(text);
+        prompt.chosen = Some(0);
+        look(prompt, world);
+    }
+}
+
+/// Goes on looking, where that is not done.
+pub fn go_on(model: &mut Model, world: &World) {
+    if let Some(Over::Prompt(prompt)) = &mut model.over
+        && prompt.jump.as_ref().is_some_and(|jump| jump.is_busy())
+    {
+        look(prompt, world);
+    }
+}
+
+fn look(prompt: &mut Prompt, world: &World) {
+    let Some(jump) = &mut prompt.jump else {
+        return;
+    };
+    if jump.query().is_empty() {
+        prompt.offers.clear();
+        return;
+    }
+    jump.work(world, PIECE);
+    let best: Vec<Goal> = jump.best().take(OFFERED).cloned().collect();
+    let offers = best.into_iter().map(|goal| Offer {
+        text: goal.key.name.to_string(),
+        about: word(goal.kind).to_owned(),
+        fits: jump.fitting(&goal.key.name),
+        goal: Some(goal),
+    });
+    prompt.offers = offers.collect();
+    let last = prompt.offers.len().saturating_sub(1);
+    prompt.chosen = prompt.chosen.map(|chosen| chosen.min(last));
+}
+
+fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Screen => "screen",
+        Kind::Component => "component",
+        Kind::Environment => "environment",
+        Kind::Pin => "pin",
+        Kind::Release => "release",
+        Kind::Context => "context",
+        Kind::Snapshot => "snapshot",
+    }
 }
 
 /// Goes to what was chosen.
-pub fn go(model: &mut Model, _: &World, _: Timestamp, offer: &Offer, _: &mut Vec<Effect>) {
-    let key = Key::new(&model.ground.namespace, &offer.text);
+pub fn go(
+    model: &mut Model,
+    world: &World,
+    now: Timestamp,
+    offer: &Offer,
+    effects: &mut Vec<Effect>,
+) {
+    let Some(Goal { kind, key }) = &offer.goal else {
+        return;
+    };
+    let list = match kind {
+        Kind::Screen => {
+            let found = SCREENS.iter().find(|(name, _)| **name == *key.name);
+            if let Some((_, action)) = found {
+                run(model, world, now, *action, effects);
+            }
+            return;
+        }
+        Kind::Context => {
+            let destination = Destination {
+                context: Some(key.name.to_string()),
+                namespace: None,
+            };
+            return fulfil(model, world, now, Wish::Connect(destination), effects);
+        }
+        Kind::Component => return to_cell(model, key, None),
+        Kind::Environment => {
+            let selected = model.matrix().roster().and_then(|roster| roster.selected());
+            if let Some(component) = selected.cloned() {
+                to_cell(model, &component, Some(&key.name));
+            }
+            return;
+        }
+        Kind::Pin => Action::GoPins,
+        Kind::Release => Action::GoReleases,
+        Kind::Snapshot => Action::GoSnapshots,
+    };
+    run(model, world, now, list, effects);
+    if let Some(Screen::List(state)) = model.stack.last_mut()
+        && !state.select(key)
+    {
+        // A filter must not hide what was asked for by its name.
+        state.roster_mut().set_filter(Filter::default());
+        state.select(key);
+    }
+}
+
+/// Goes to a place of the matrix.
+fn to_cell(model: &mut Model, component: &Key, environment: Option<&str>) {
     model.stack.truncate(1);
-    if let Some(Screen::Matrix(matrix)) = model.stack.first_mut() {
-        matrix.select(&key, None);
+    if let Some(Screen::Matrix(matrix)) = model.stack.first_mut()
+        && !matrix.select(component, environment)
+    {
+        if let Some(roster) = matrix.roster_mut() {
+            roster.set_filter(Filter::default());
+        }
+        matrix.select(component, environment);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tui::effect::Effect;
+    use crate::tui::still::Still;
+
+    fn jumped(to: &str) -> Still {
+        let still = Still::fleet().keys("ctrl-p").keys(&format!("\"{to}\""));
+        still.keys("enter")
+    }
+
+    #[test]
+    fn anything_is_gone_to_by_a_part_of_its_name() {
+        for (typed, shown) in [
+            ("ledg", "ledger in production"),
+            ("stag", "checkout-service in staging"),
+            ("releas", "matrix > releases"),
+            ("cart prod", "matrix > pins"),
+            ("searchv770", "matrix > releases"),
+            ("comlog", "matrix > command log"),
+        ] {
+            jumped(typed).shows(shown);
+        }
+        let still = jumped("cart prod").keys("Y");
+        assert!(
+            matches!(still.effects.last(), Some(Effect::Copy(line)) if line.contains("cart-production"))
+        );
+        let away = jumped("prod-us");
+        assert!(
+            matches!(away.effects.last(), Some(Effect::Connect(_, to)) if to.context.as_deref() == Some("prod-us"))
+        );
+    }
+
+    #[test]
+    fn what_fits_is_offered_while_it_is_typed() {
+        let still = Still::fleet().keys("ctrl-p").keys("\"cart\"");
+        let still = still.shows("component").shows("cart-v0.9.0");
+        let still = still.keys("\"zzz\"").hides("cart-v0.9.0");
+        still.keys("enter").shows("COMPONENT");
+    }
+
+    #[test]
+    fn a_filter_hides_nothing_that_is_asked_for_by_name() {
+        let still = Still::fleet()
+            .keys("/")
+            .keys("\"cart\"")
+            .keys("enter")
+            .hides("ledger ");
+        let still = still.keys("ctrl-p").keys("\"ledger\"").keys("enter");
+        still.shows("ledger in production");
     }
 }

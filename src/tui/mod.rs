@@ -22,9 +22,15 @@ pub mod picture;
 pub mod prompt;
 mod prompting;
 pub mod roster;
+pub mod rows;
 pub mod run;
 pub mod runner;
 pub mod screens;
+pub mod screenshot;
+#[cfg(test)]
+mod still;
+#[cfg(test)]
+mod story;
 pub mod tasks;
 pub mod terminal;
 pub mod theme;

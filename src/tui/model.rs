@@ -17,6 +17,7 @@ use super::screens::Screen;
 use super::screens::matrix;
 use super::tasks::{Logged, Task};
 use super::theme::Theme;
+use crate::connect::Known;
 use crate::engine::world::World;
 use crate::engine::world::feed::Touched;
 
@@ -63,7 +64,7 @@ pub struct Ground {
     /// Whether nothing really runs in the data planes.
     pub simulated: bool,
     /// The contexts that one can go to.
-    pub contexts: Vec<String>,
+    pub contexts: Vec<Known>,
     /// Where we may move pins; why not, where not. What is absent is not known yet.
     pub rights: BTreeMap<String, Result<(), String>>,
     /// The time zone that moments are shown in.
@@ -231,8 +232,12 @@ pub enum Wish {
     Follow(Box<Task>),
     /// A line of the command log.
     Log(Logged),
+    /// The matrix as of a moment.
+    Travel(Timestamp),
     /// To go to another context or namespace.
     Connect(Destination),
+    /// The line of commands, with a beginning.
+    Type(String),
 }
 
 impl Turn<'_> {

@@ -1,28 +1,158 @@
 //! Which screen an action opens.
 
+use std::path::PathBuf;
+
 use jiff::Timestamp;
 
 use super::action::Action;
-use super::effect::Effect;
-use super::model::{Level, Model, Wish};
+use super::effect::{Effect, Place};
+use super::model::{Level, Model, Subject, Wish};
+use super::roster::Kind;
+use super::screens::{
+    Screen, audit, collect, component, contexts, diff, help, list, log, revisions, tasks,
+};
+use super::update::front;
 use crate::engine::world::World;
 
 /// Says what opening a screen wants of the model; None where the action means nothing here.
 pub fn screen(
     model: &mut Model,
-    _: &World,
-    _: Timestamp,
+    world: &World,
+    now: Timestamp,
     action: Action,
-    _: &mut Vec<Effect>,
+    effects: &mut Vec<Effect>,
 ) -> Option<Wish> {
-    match action {
-        Action::GoMatrix => {
-            model.stack.truncate(1);
-            None
-        }
-        action => Some(Wish::Say(
-            Level::Info,
-            format!("{} means nothing here", action.word()),
-        )),
+    if let Some(at) = model
+        .stack
+        .iter()
+        .position(|screen| is_what(screen, action))
+    {
+        // One that is open already is gone back to.
+        model.stack.truncate(at + 1);
+        return None;
     }
+    let list = |model: &Model, kind| {
+        let subject: Subject = model.front().subject(world);
+        let state = list::State::open(kind, &subject, world, &model.ground, now);
+        Screen::List(Box::new(state))
+    };
+    let opened = match action {
+        Action::GoReleases => list(model, Kind::Releases),
+        Action::GoPins => list(model, Kind::Pins),
+        Action::GoSnapshots => list(model, Kind::Snapshots),
+        Action::GoCollect => {
+            let state = collect::State::open(world, &model.ground, now);
+            Screen::Collect(Box::new(state))
+        }
+        Action::GoAudit => {
+            model.tickets += 1;
+            let state = audit::State::open(model.tickets, now, effects);
+            Screen::Audit(Box::new(state))
+        }
+        Action::GoTasks => Screen::Tasks(Box::new(tasks::State::open(&model.tasks))),
+        Action::GoLog => Screen::Log(Box::new(log::State::open(&model.log))),
+        Action::GoContexts => Screen::Contexts(Box::new(contexts::State::open(&model.ground))),
+        Action::Help => {
+            let front = model.front();
+            let state = help::State::open(front.title(), &model.look.keymap, front.modes());
+            Screen::Help(Box::new(state))
+        }
+        Action::GoComponent | Action::Open if can_open(model, action) => {
+            let (component, environment) = match place(model, world) {
+                Ok(place) => (place.component, Some(place.environment)),
+                Err(why) => match model.front().subject(world).component() {
+                    Some(component) => (component.clone(), None),
+                    None => return Some(Wish::Say(Level::Warning, why)),
+                },
+            };
+            front(model, world, now, effects, |_, turn| {
+                let opened = component::State::open(component, environment, turn);
+                Screen::Component(Box::new(opened))
+            })?
+        }
+        Action::GoRevisions => match place(model, world) {
+            Err(why) => return Some(Wish::Say(Level::Warning, why)),
+            Ok(place) => front(model, world, now, effects, |_, turn| {
+                Screen::Revisions(Box::new(revisions::State::open(place, turn)))
+            })?,
+        },
+        Action::Diff => {
+            let namespace = &model.ground.namespace;
+            let own = model.front().comparison();
+            let compared = match own {
+                Some(own) => Ok(own.what),
+                None => place(model, world)
+                    .and_then(|place| diff::of_place(world, namespace, &place, now)),
+            };
+            match compared {
+                Err(why) => return Some(Wish::Say(Level::Warning, why)),
+                Ok(compared) => front(model, world, now, effects, |_, turn| {
+                    Screen::Diff(Box::new(diff::State::open(compared, turn)))
+                })?,
+            }
+        }
+        action => {
+            return Some(Wish::Say(
+                Level::Info,
+                format!("{} means nothing here", action.word()),
+            ));
+        }
+    };
+    Some(Wish::Open(Box::new(opened)))
+}
+
+/// Tells whether a screen is the one that an action goes to.
+fn is_what(screen: &Screen, action: Action) -> bool {
+    match screen {
+        Screen::Matrix(_) => action == Action::GoMatrix,
+        Screen::List(state) => match state.kind() {
+            Kind::Releases => action == Action::GoReleases,
+            Kind::Pins => action == Action::GoPins,
+            Kind::Snapshots => action == Action::GoSnapshots,
+            Kind::Components => false,
+        },
+        Screen::Collect(_) => action == Action::GoCollect,
+        Screen::Audit(_) => action == Action::GoAudit,
+        Screen::Tasks(_) => action == Action::GoTasks,
+        Screen::Log(_) => action == Action::GoLog,
+        Screen::Contexts(_) => action == Action::GoContexts,
+        _ => false,
+    }
+}
+
+/// Writes what is on record to a file; where it was not read yet, it is opened and written when it is.
+pub fn export(
+    model: &mut Model,
+    now: Timestamp,
+    file: PathBuf,
+    effects: &mut Vec<Effect>,
+) -> Vec<Wish> {
+    model.tickets += 1;
+    let ticket = model.tickets;
+    let Model { stack, ground, .. } = model;
+    let open = stack.iter_mut().rev().find_map(|screen| match screen {
+        Screen::Audit(state) => Some(state),
+        _ => None,
+    });
+    if let Some(state) = open {
+        effects.extend(state.export(file, ground, ticket));
+        return Vec::new();
+    }
+    let mut state = audit::State::open(ticket, now, effects);
+    effects.extend(state.export(file, ground, ticket));
+    vec![Wish::Open(Box::new(Screen::Audit(Box::new(state))))]
+}
+
+/// Tells whether an action opens the component that is selected.
+fn can_open(model: &Model, action: Action) -> bool {
+    action == Action::GoComponent || matches!(model.front(), Screen::Matrix(_))
+}
+
+/// Returns the component and the environment that the cursor is on, whatever is marked.
+fn place(model: &Model, world: &World) -> Result<Place, String> {
+    let place = match model.front() {
+        Screen::Matrix(matrix) => matrix.place(),
+        screen => screen.subject(world).place(),
+    };
+    place.ok_or_else(|| "no component is selected in an environment".to_owned())
 }

@@ -2,13 +2,14 @@
 
 use tui_textarea::TextArea;
 
+use super::jump::{Goal, Jump};
 use super::order::Order;
 
 /// What lies over the screen in front.
 #[derive(Debug)]
 pub enum Over {
     /// A line that is typed.
-    Prompt(Prompt),
+    Prompt(Box<Prompt>),
     /// A choice between several.
     Choice(Choice),
 }
@@ -30,6 +31,8 @@ pub struct Prompt {
     pub recalled: Option<usize>,
     /// What was there before, for who gives up.
     pub before: String,
+    /// The search, where somewhere to jump to is looked for.
+    pub jump: Option<Box<Jump>>,
 }
 
 /// What a line is typed for.
@@ -50,6 +53,22 @@ pub struct Offer {
     pub text: String,
     /// What it is.
     pub about: String,
+    /// Where it leads, where it is somewhere to jump to.
+    pub goal: Option<Goal>,
+    /// The characters of it that fit what is typed, by number.
+    pub fits: Vec<u32>,
+}
+
+impl Offer {
+    /// Offers a word.
+    pub fn new(text: &str, about: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            about: about.to_owned(),
+            goal: None,
+            fits: Vec::new(),
+        }
+    }
 }
 
 /// A choice between several.
@@ -77,6 +96,7 @@ impl Prompt {
             complaint: None,
             recalled: None,
             before: text.to_owned(),
+            jump: None,
         }
     }
 

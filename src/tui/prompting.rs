@@ -8,19 +8,18 @@ use super::effect::Effect;
 use super::keymap::{Key, Step};
 use super::model::Model;
 use super::prompt::{Over, Prompt, PromptKind};
-use super::screens::Screen;
 use super::update::{command, plan};
 use super::{commands, filter};
 use crate::engine::world::World;
 
 /// Opens the filter of the screen in front, with what it is now.
 pub fn filter(model: &mut Model) {
-    let current = match model.front() {
-        Screen::Matrix(matrix) => matrix.roster().map(|roster| roster.filter().to_string()),
-        _ => None,
-    };
+    let current = model.front().filter().map(ToString::to_string);
     if let Some(current) = current {
-        model.over = Some(Over::Prompt(Prompt::open(PromptKind::Filter, &current)));
+        model.over = Some(Over::Prompt(Box::new(Prompt::open(
+            PromptKind::Filter,
+            &current,
+        ))));
     }
 }
 
@@ -49,10 +48,10 @@ pub fn key(
 }
 
 /// Takes text that was pasted.
-pub fn paste(model: &mut Model, world: &World, now: Timestamp, text: &str, _: &mut Vec<Effect>) {
+pub fn paste(model: &mut Model, world: &World, text: &str) {
     if let Some(Over::Prompt(prompt)) = &mut model.over {
         prompt.line.insert_str(crate::text::line(text));
-        typed(model, world, now);
+        typed(model, world);
     }
 }
 
@@ -122,7 +121,7 @@ fn line(
                     PromptKind::Filter | PromptKind::Jump => offer.text.clone(),
                 };
                 prompt.replace(&text);
-                typed(model, world, now);
+                typed(model, world);
             }
         }
         Some(Action::Up | Action::Down) if prompt.kind == PromptKind::Jump => {
@@ -133,18 +132,18 @@ fn line(
                 _ => (chosen + 1) % count,
             });
         }
-        Some(Action::Up) => recall(model, world, now, true),
-        Some(Action::Down) => recall(model, world, now, false),
+        Some(Action::Up) => recall(model, world, true),
+        Some(Action::Down) => recall(model, world, false),
         _ => {
             prompt.recalled = None;
             prompt.line.input(event);
-            typed(model, world, now);
+            typed(model, world);
         }
     }
 }
 
 /// Brings back what was typed before.
-fn recall(model: &mut Model, world: &World, now: Timestamp, older: bool) {
+fn recall(model: &mut Model, world: &World, older: bool) {
     let Model {
         over, typed: past, ..
     } = model;
@@ -169,11 +168,11 @@ fn recall(model: &mut Model, world: &World, now: Timestamp, older: bool) {
         .to_owned();
     prompt.replace(&text);
     prompt.recalled = at;
-    typed(model, world, now);
+    typed(model, world);
 }
 
 /// Follows what is typed: the filter counts at once, and what could be meant is offered.
-fn typed(model: &mut Model, world: &World, now: Timestamp) {
+fn typed(model: &mut Model, world: &World) {
     let Some(Over::Prompt(prompt)) = &model.over else {
         return;
     };
@@ -181,7 +180,7 @@ fn typed(model: &mut Model, world: &World, now: Timestamp) {
     let (offers, complaint) = match kind {
         PromptKind::Filter => (Vec::new(), refilter(model, &text)),
         PromptKind::Command => (commands::offers(model, world, &text), None),
-        PromptKind::Jump => (super::jumping::offers(model, world, now, &text), None),
+        PromptKind::Jump => return super::jumping::ask(model, world, &text),
     };
     if let Some(Over::Prompt(prompt)) = &mut model.over {
         prompt.chosen = (!offers.is_empty() && kind == PromptKind::Jump).then_some(0);
@@ -193,8 +192,8 @@ fn typed(model: &mut Model, world: &World, now: Timestamp) {
 /// Shows what a filter keeps; says what is wrong with it.
 fn refilter(model: &mut Model, text: &str) -> Option<String> {
     let read = filter::read(text);
-    if let Some(Screen::Matrix(matrix)) = model.stack.last_mut() {
-        matrix.filter(read.filter);
+    if let Some(screen) = model.stack.last_mut() {
+        screen.set_filter(read.filter);
     }
     let problem = read.problem.filter(|problem| !problem.incomplete);
     problem.map(|problem| format!("column {}: {}", problem.column + 1, problem.message))

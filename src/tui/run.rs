@@ -23,12 +23,12 @@ use super::runner::{self, Runner, Session};
 use super::terminal::input::{Events, Input};
 use super::terminal::osc::Rgb;
 use super::terminal::signals::Signal;
-use super::terminal::{OpenError, Terminal, signals};
+use super::terminal::{OpenError, Terminal};
 use super::theme::{Background, Depth, Theme};
-use super::tour::Tour;
+use super::tour;
 use super::update::{say, update};
 use super::view::view;
-use crate::connect::{self, Connection, Environment, Options, Target};
+use crate::connect::{self, Connection, DataPlanes, Environment, Options, Target};
 use crate::controllers::beside::Beside;
 use crate::engine::world::Source;
 use crate::engine::world::feed::Touched;
@@ -66,6 +66,9 @@ pub enum RunError {
     /// The terminal does not take what is drawn.
     #[error("the terminal does not take what is drawn: {0}")]
     Draw(#[from] std::io::Error),
+    /// A signal says so; whoever opened it tidies up and ends by it.
+    #[error("ended by signal {0}")]
+    Signal(i32),
 }
 
 /// Opens the UI on a target, until the person leaves it.
@@ -96,7 +99,7 @@ pub async fn open(
         look,
         (size.width, size.height),
     );
-    model.tour = start.tour.then(Tour::default);
+    model.tour = start.tour.then(|| tour::begin(0));
     if let Some(fault) = faults.first() {
         say(&mut model, Timestamp::now(), Level::Warning, fault.clone());
     }
@@ -157,7 +160,8 @@ impl Link {
                 }
             })
         });
-        let session = Arc::new(Session::start(connection, git.clone()));
+        let planes = DataPlanes::of(&connection, options, environment);
+        let session = Arc::new(Session::start(connection, git.clone(), planes));
         runner::introduce(&session, sender);
         Self {
             versions: session.feed.versions(),
@@ -280,10 +284,7 @@ impl Loop {
                 self.terminal.resume()?;
                 return Ok(Going::On);
             }
-            Input::Signal(Signal::End(signal)) => {
-                signals::end_by(signal);
-                return Ok(Going::Out);
-            }
+            Input::Signal(Signal::End(signal)) => return Err(RunError::Signal(signal)),
             Input::Gone => return Ok(Going::Out),
         };
         self.tell(event).await
@@ -302,25 +303,16 @@ impl Loop {
             match effect {
                 Effect::Quit => return Ok(Going::Out),
                 Effect::Suspend => {
-                    if !self.terminal.suspend()? {
-                        let words = "no shell waits that could bring bowline back";
-                        say(
-                            &mut self.model,
-                            self.link.session.now(),
-                            Level::Warning,
-                            words,
-                        );
+                    let slept = self.terminal.suspend()?;
+                    let words = "no shell waits that could bring bowline back";
+                    if !slept {
+                        self.warn(words);
                     }
                 }
                 Effect::Redraw => self.terminal.redraw()?,
                 Effect::Copy(text) => {
                     if let Err(error) = self.terminal.copy(&text) {
-                        say(
-                            &mut self.model,
-                            self.link.session.now(),
-                            Level::Warning,
-                            error.to_string(),
-                        );
+                        self.warn(error.to_string());
                     }
                 }
                 Effect::Connect(_, destination) => self.connect(destination).await,
@@ -328,6 +320,15 @@ impl Loop {
             }
         }
         Ok(Going::On)
+    }
+
+    fn warn(&mut self, words: impl Into<String>) {
+        say(
+            &mut self.model,
+            self.link.session.now(),
+            Level::Warning,
+            words,
+        );
     }
 
     /// Goes to another context or namespace; where that fails, everything stays as it is.
@@ -424,7 +425,7 @@ fn look(
 }
 
 /// Says where we are.
-fn ground(session: &Session, environment: &Environment, options: &Options) -> Ground {
+pub(super) fn ground(session: &Session, environment: &Environment, options: &Options) -> Ground {
     let connection = &session.connection;
     let target = match &connection.target {
         Target::Context { name, .. } => name.clone(),
@@ -441,7 +442,7 @@ fn ground(session: &Session, environment: &Environment, options: &Options) -> Gr
             .user
             .clone(),
         readonly: connection.readonly.clone(),
-        protected: false,
+        protected: connection.is_protected(),
         armed: None,
         simulated: matches!(connection.target, Target::Embedded { .. }),
         contexts: connect::contexts(options, environment),

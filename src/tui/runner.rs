@@ -1,5 +1,10 @@
 //! Carries out effects beside the keyboard: one task each, whose answer comes back as an event.
 
+mod compare;
+mod describe;
+mod history;
+mod record;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -20,11 +25,12 @@ use super::model::Event;
 use super::order::{Order, Prepared};
 use crate::api::audit::AuditEntry;
 use crate::api::names;
-use crate::connect::{Connection, explain};
+use crate::connect::{Connection, DataPlanes, explain};
 use crate::engine::actions::{gc, mark};
 use crate::engine::apply::apply_all;
 use crate::engine::collect::Collector;
 use crate::engine::desk::{Desk, NoDraft};
+use crate::engine::diff;
 use crate::engine::marking::{self, Marked};
 use crate::engine::pages;
 use crate::engine::plan::Asked;
@@ -47,17 +53,20 @@ pub struct Session {
     pub feed: Feed,
     /// Who reads git references.
     pub git: Git,
+    /// The ways to what runs.
+    pub planes: DataPlanes,
     /// Who the server takes us for, and how far its clock is ahead of ours; nobody until it has answered.
     pub who: RwLock<Whoami>,
 }
 
 impl Session {
     /// Begins to follow a target.
-    pub fn start(connection: Connection, git: Git) -> Self {
+    pub fn start(connection: Connection, git: Git, planes: DataPlanes) -> Self {
         Self {
             feed: Feed::start(&connection.client, Some(&connection.namespace)),
             connection,
             git,
+            planes,
             who: RwLock::new(Whoami {
                 user: String::new(),
                 ahead: SignedDuration::ZERO,
@@ -101,16 +110,22 @@ impl Session {
 pub struct Runner {
     session: Arc<Session>,
     events: UnboundedSender<Event>,
-    running: HashMap<Ticket, (JoinHandle<()>, Arc<AtomicBool>)>,
+    running: HashMap<Ticket, Running>,
+}
+
+/// Something that is under way.
+struct Running {
+    task: JoinHandle<()>,
+    writes: bool,
+    /// Tells what writes to stop before its next object.
+    abort: Arc<AtomicBool>,
 }
 
 impl Drop for Runner {
     fn drop(&mut self) {
         // What writes is brought to its end; only its answer has nobody to go to.
-        for (task, writing) in self.running.values() {
-            if !writing.load(Ordering::SeqCst) {
-                task.abort();
-            }
+        for running in self.running.values().filter(|running| !running.writes) {
+            running.task.abort();
         }
     }
 }
@@ -127,58 +142,90 @@ impl Runner {
 
     /// Tells whether something is under way.
     pub fn is_busy(&mut self) -> bool {
-        self.running.retain(|_, (task, _)| !task.is_finished());
+        self.running
+            .retain(|_, running| !running.task.is_finished());
         !self.running.is_empty()
     }
 
     /// Begins to carry out an effect; those that are about the terminal are handed back.
     pub fn run(&mut self, effect: Effect) -> Option<Effect> {
-        self.running.retain(|_, (task, _)| !task.is_finished());
+        self.running
+            .retain(|_, running| !running.task.is_finished());
         let session = self.session.clone();
         match effect {
             Effect::Plan(ticket, order) => {
                 let events = self.events.clone();
-                self.spawn(ticket, false, async move {
+                self.spawn(ticket, async move {
                     plan(&session, ticket, *order, &events).await;
                     None
                 });
             }
-            Effect::Apply(ticket, prepared, reason) => self.spawn(ticket, true, async move {
-                Some(Answer::Applied(apply(&session, *prepared, reason).await))
-            }),
-            Effect::Cancel(ticket) => {
-                if let Some((task, writing)) = self.running.get(&ticket)
-                    && !writing.load(Ordering::SeqCst)
-                {
-                    task.abort();
-                }
+            Effect::Apply(ticket, prepared, reason) => {
+                let abort = Arc::new(AtomicBool::new(false));
+                let flag = abort.clone();
+                self.begin(ticket, Some(abort), async move {
+                    let became = apply(&session, *prepared, reason, &flag).await;
+                    Some(Answer::Applied(became))
+                });
             }
-            Effect::Cause(ticket, place) => self.spawn(ticket, false, async move {
+            Effect::Cancel(ticket) => match self.running.get(&ticket) {
+                Some(running) if running.writes => running.abort.store(true, Ordering::SeqCst),
+                Some(running) => running.task.abort(),
+                None => {}
+            },
+            Effect::Cause(ticket, place) => self.spawn(ticket, async move {
                 let entry = cause(&session, &place).await;
                 Some(Answer::Cause(place, entry))
             }),
-            Effect::Rights(ticket, environments) => self.spawn(ticket, false, async move {
+            Effect::Rights(ticket, environments) => self.spawn(ticket, async move {
                 Some(Answer::Rights(rights(&session, environments).await))
             }),
-            Effect::Revisions(..)
-            | Effect::Compare(..)
-            | Effect::Record(_)
-            | Effect::Describe(..)
-            | Effect::Export(..) => {}
+            Effect::Record(ticket) => self.spawn(ticket, async move {
+                Some(Answer::Record(record::record(&session).await))
+            }),
+            Effect::Describe(ticket, object) => self.spawn(ticket, async move {
+                let described = describe::describe(&session, &object).await;
+                Some(Answer::Described(described))
+            }),
+            Effect::Export(ticket, path, text) => self.spawn(ticket, async move {
+                let written = tokio::task::spawn_blocking(move || record::export(&path, &text));
+                let written = written.await.map_err(|error| error.to_string());
+                Some(Answer::Exported(written.and_then(|written| written)))
+            }),
+            Effect::Arm(lasting) => {
+                session.connection.arm(lasting);
+            }
+            Effect::Revisions(ticket, place) => self.spawn(ticket, async move {
+                let found = history::revisions(&session, &place).await;
+                Some(Answer::Revisions(found.map(Box::new)))
+            }),
+            Effect::Compare(ticket, comparison) => self.spawn(ticket, async move {
+                let found = compare::compare(&session, *comparison).await;
+                Some(Answer::Compared(found.map(Box::new)))
+            }),
             other @ (Effect::Quit
             | Effect::Suspend
             | Effect::Redraw
             | Effect::Copy(_)
-            | Effect::Connect(..)
-            | Effect::Arm(_)) => return Some(other),
+            | Effect::Connect(..)) => return Some(other),
         }
         None
     }
 
+    /// Begins something that only reads.
     fn spawn(
         &mut self,
         ticket: Ticket,
-        writes: bool,
+        work: impl Future<Output = Option<Answer>> + Send + 'static,
+    ) {
+        self.begin(ticket, None, work);
+    }
+
+    /// Begins something; what writes has a flag that stops it between two objects.
+    fn begin(
+        &mut self,
+        ticket: Ticket,
+        abort: Option<Arc<AtomicBool>>,
         work: impl Future<Output = Option<Answer>> + Send + 'static,
     ) {
         let events = self.events.clone();
@@ -188,8 +235,12 @@ impl Runner {
                 let _ = events.send(Event::Answer(ticket, answer));
             }
         });
-        let writing = Arc::new(AtomicBool::new(writes));
-        self.running.insert(ticket, (task, writing));
+        let running = Running {
+            task,
+            writes: abort.is_some(),
+            abort: abort.unwrap_or_default(),
+        };
+        self.running.insert(ticket, running);
     }
 }
 
@@ -233,7 +284,11 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
     let Prepared::Moves(mut draft) = prepared else {
         return;
     };
-    let shown = session.desk().show(&mut draft).await;
+    let options = diff::Options {
+        context: diff::WHOLE,
+        ..diff::Options::default()
+    };
+    let shown = session.desk().show(&mut draft, &options).await;
     tell(Answer::Shown(match shown {
         Ok(diffs) => Ok(Previews {
             prepared: Box::new(Prepared::Moves(draft)),
@@ -244,18 +299,28 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
 }
 
 /// Carries out what was planned.
-async fn apply(session: &Session, prepared: Prepared, reason: Option<String>) -> Became {
+async fn apply(
+    session: &Session,
+    prepared: Prepared,
+    reason: Option<String>,
+    abort: &AtomicBool,
+) -> Became {
     let clock = || session.now();
     let user = session.who().user;
-    let client = &session.connection.client;
+    // Who gets here has confirmed this plan; on a protected context writes pass for it and for no other.
+    let connection = session.connection.for_confirmed_plan();
+    let client = &connection.client;
     match prepared {
         Prepared::Moves(mut draft) => {
             let asked = session.asked(draft.plan.operation.clone(), reason);
-            if let Err(error) = session.desk().make(&mut draft, &asked).await {
+            let desk = Desk {
+                connection: &connection,
+                ..session.desk()
+            };
+            if let Err(error) = desk.make(&mut draft, &asked).await {
                 return Became::Failed(error.to_string());
             }
-            let abort = AtomicBool::new(false);
-            Became::Moved(apply_all(client, &draft.plan, &clock, &abort).await)
+            Became::Moved(apply_all(client, &draft.plan, &clock, abort).await)
         }
         Prepared::Mark(marking) => {
             let marked = marking::mark(client, &marking, &user, &clock).await;
@@ -279,7 +344,8 @@ async fn apply(session: &Session, prepared: Prepared, reason: Option<String>) ->
             let mut tell = |candidate: &gc::Candidate, collected| {
                 results.push((candidate.key.clone(), collected));
             };
-            let ended = collector.collect(&|| false, &mut tell).await;
+            let stop = || abort.load(Ordering::SeqCst);
+            let ended = collector.collect(&stop, &mut tell).await;
             Became::Collected {
                 results,
                 ended: ended.err().map(|error| error.to_string()),

@@ -1,75 +1,368 @@
-//! The guided tour of the demo: a few lines at the bottom that go on when they were followed.
+//! The guided tour of the demo: a few sentences at the bottom that go on when they were followed.
+//!
+//! It takes no key away: it looks at what the person does and at what is in front, and whoever wanders off
+//! finds it waiting where they left it. Keys stand in its sentences as the keymap has them.
 
-use super::action::Action;
+#[cfg(test)]
+mod tests;
+
+use ratatui::layout::Rect;
+
+use super::action::{Action, Mode};
+use super::model::Model;
+use super::pen::Sheet;
+use super::screens::Screen;
+use super::theme::Role;
+use crate::text;
 
 /// Where the tour is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tour {
     /// The step that is shown.
-    pub step: usize,
+    step: usize,
+    /// How many plans had been confirmed when it was reached.
+    confirmed: usize,
+    /// What the person has just done.
+    acted: Option<Action>,
 }
 
 /// One step: what is said, and what leads to the next one.
 struct Step {
+    title: &'static str,
+    /// An action in braces is the key for it.
     words: &'static str,
-    next: Action,
+    done: fn(&Seen<'_>) -> bool,
+    /// What is said instead to who went astray.
+    astray: Option<(fn(&Seen<'_>) -> bool, &'static str)>,
 }
 
-impl Tour {
-    /// Returns what is said now; None at its end.
-    pub fn words(&self) -> Option<&'static str> {
-        STEPS.get(self.step).map(|step| step.words)
+/// What the tour looks at.
+struct Seen<'m> {
+    model: &'m Model,
+    tour: &'m Tour,
+}
+
+impl Seen<'_> {
+    fn is_on_matrix(&self) -> bool {
+        self.model.stack.len() == 1 && self.model.over.is_none()
     }
 
-    /// Returns which step this is, of how many.
-    pub fn place(&self) -> (usize, usize) {
-        (self.step + 1, STEPS.len())
+    /// Tells whether the person has just done something that left the matrix in front.
+    fn is_back(&self) -> bool {
+        self.is_on_matrix() && self.tour.acted.is_some_and(|action| action != Action::Diff)
     }
 
-    /// Goes on, if the action is the one that the step is about.
-    pub fn follow(&mut self, action: Action) {
-        if STEPS.get(self.step).is_some_and(|step| step.next == action) {
-            self.step += 1;
-        }
+    fn acted(&self, actions: &[Action]) -> bool {
+        let acted = self.tour.acted;
+        acted.is_some_and(|action| actions.contains(&action))
     }
 
-    /// Tells whether there is nothing left to say.
-    pub fn is_over(&self) -> bool {
-        self.step >= STEPS.len()
+    /// Tells whether a plan of this is in front.
+    fn is_planned(&self, verb: &str) -> bool {
+        matches!(self.model.front(), Screen::Plan(plan) if plan.order.verb() == verb)
+    }
+
+    /// Tells whether a plan of this was confirmed since the step was reached.
+    fn is_confirmed(&self, verb: &str) -> bool {
+        let mut since = self.model.tasks.iter().skip(self.tour.confirmed);
+        since.any(|task| task.order.verb() == verb)
     }
 }
+
+/// The moves that show somebody around.
+const MOVES: [Action; 6] = [
+    Action::Left,
+    Action::Right,
+    Action::Up,
+    Action::Down,
+    Action::NextFault,
+    Action::PreviousFault,
+];
 
 const STEPS: &[Step] = &[
     Step {
-        words: "Each line is a component, each column an environment. The cursor is on the worst place in production. The pane below says what is wrong. Press d to see how it differs from the environment before.",
-        next: Action::Diff,
+        title: "the matrix",
+        words: "Every line is a component, every column an environment, in the order of the pipeline. \
+                The cursor is on the one cell that is broken, and the pane below it says what runs there, \
+                since when, who put it there and why, and what a rollback would bring back. Look around \
+                with {left} {down} {up} {right}; {next-fault} returns to what is wrong.",
+        done: |seen| seen.acted(&MOVES) || seen.acted(&[Action::Diff, Action::Rollback]),
+        astray: None,
     },
     Step {
-        words: "This is what differs, object by object. n and N go from hunk to hunk. Press esc to go back.",
-        next: Action::Back,
+        title: "what differs",
+        words: "Go back to the broken cell ({next-fault}) and press {diff}: it compares what runs there \
+                with the environment before it.",
+        done: |seen| seen.acted(&[Action::Diff]) || seen.is_planned("rollback"),
+        astray: None,
     },
     Step {
-        words: "Press R to plan a rollback to the last good release. Nothing is changed until you confirm the plan.",
-        next: Action::Rollback,
+        title: "a diff",
+        words: "Objects are compared with their like, then line by line; what is noise is hidden, and \
+                secrets stay masked. {next-hunk} and {previous-hunk} go from change to change. {back} goes \
+                back, here and everywhere.",
+        done: |seen| seen.is_back() || seen.is_planned("rollback"),
+        astray: None,
     },
     Step {
-        words: "Production wants its name and a reason: type them on the line below and press enter. Or press esc and nothing has happened.",
-        next: Action::Confirm,
+        title: "a rollback",
+        words: "The hotfix is well in staging and crashes in production. Put the cursor on it \
+                ({next-fault}) and press {rollback} to plan a rollback to the last good release. A plan \
+                changes nothing until you confirm it.",
+        done: |seen| seen.is_planned("rollback"),
+        astray: None,
     },
     Step {
-        words: "The rollout is followed here, and a hold keeps automation from undoing it. esc leaves it running under tasks (g t).",
-        next: Action::Back,
+        title: "the confirmation",
+        words: "The plan says what changes, object by object, and why the release between the two is \
+                skipped. The more is at stake, the more is asked for: production wants its name and a \
+                reason. Type  @environment INC-42 rolled back  and press {confirm}; {back} leaves the plan, \
+                and nothing has happened.",
+        done: |seen| seen.is_confirmed("rollback"),
+        astray: Some((
+            |seen| !seen.is_planned("rollback"),
+            "You left the plan, and nothing has happened. {rollback} on the broken cell opens it again; \
+             {tour-next} goes on without it.",
+        )),
     },
     Step {
-        words: "Move to another environment with h and l and press P to promote what runs there.",
-        next: Action::Promote,
+        title: "the rollout",
+        words: "The change goes on record, and its rollout is followed here until everything is ready. A \
+                hold in your name keeps automation from undoing it, and {undo} would plan the way back. \
+                {back} leaves it running; {go-tasks} lists what is under way.",
+        done: |seen| seen.is_back(),
+        astray: None,
     },
     Step {
-        words: "Press esc, then g a: every change is on record, in chains that cannot be rewritten unseen.",
-        next: Action::GoAudit,
+        title: "a promotion",
+        words: "Now forward. Put the cursor on something that is ready in staging, such as cart, and press \
+                {promote}: what runs there is planned for the environment that you choose. Rules that stand \
+                against it are told at once.",
+        done: |seen| seen.is_planned("promote"),
+        astray: None,
     },
     Step {
-        words: "? lists every key here, : takes commands, / filters. :tour off ends this tour; it starts again with :tour.",
-        next: Action::Help,
+        title: "a hold",
+        words: "Confirm the promotion, or leave it with {back}. Then press {hold} on any cell: a hold keeps \
+                everybody from moving it until it ends or {unhold} lifts it. Others work here as well; what \
+                they change is told on the last line.",
+        done: |seen| seen.is_planned("hold"),
+        astray: None,
+    },
+    Step {
+        title: "the record",
+        words: "Confirm the hold, or leave it with {back}. Then {go-audit} shows who did what, when and why, \
+                you too, in chains that nobody can rewrite unseen.",
+        done: |seen| seen.acted(&[Action::GoAudit]),
+        astray: None,
+    },
+    Step {
+        title: "help",
+        words: "{help} lists the keys of whatever is in front, and runs them. {command} takes commands, \
+                {filter} filters what is shown, and {jump} jumps to anything by a part of its name.",
+        done: |seen| seen.acted(&[Action::Help]),
+        astray: None,
+    },
+    Step {
+        title: "the end",
+        words: "That was the tour. {back} leaves this list. Break whatever you like: nothing here is real, \
+                and nothing of it is left when you leave with {quit}. {tour-off} closes this, and the \
+                command tour begins it again.",
+        done: |seen| seen.acted(&[Action::TourNext]),
+        astray: None,
     },
 ];
+
+/// Lets the tour see what happened; it goes on where its step was followed, and ends after its last.
+pub fn follow(model: &mut Model) {
+    let Some(mut tour) = model.tour.take() else {
+        return;
+    };
+    while let Some(step) = STEPS.get(tour.step) {
+        let seen = Seen { model, tour: &tour };
+        if !(step.done)(&seen) {
+            break;
+        }
+        tour.go_to(tour.step + 1, model.tasks.len());
+    }
+    tour.acted = None;
+    model.tour = (tour.step < STEPS.len()).then_some(tour);
+}
+
+/// Notes what the person does; tells whether it was about the tour itself.
+pub fn steer(model: &mut Model, action: Action) -> bool {
+    let confirmed = model.tasks.len();
+    let steers = matches!(
+        action,
+        Action::TourNext | Action::TourBack | Action::TourOff
+    );
+    match (&mut model.tour, action) {
+        (_, Action::TourOff) => model.tour = None,
+        (None, Action::TourNext | Action::TourBack) => model.tour = Some(begin(confirmed)),
+        (Some(tour), Action::TourNext) => {
+            let next = tour.step + 1;
+            tour.go_to(next, confirmed);
+            if next >= STEPS.len() {
+                model.tour = None;
+            }
+        }
+        (Some(tour), Action::TourBack) => tour.go_to(tour.step.saturating_sub(1), confirmed),
+        (Some(tour), action) => tour.acted = Some(action),
+        (None, _) => {}
+    }
+    steers
+}
+
+/// Begins the tour, where so many plans have been confirmed before.
+pub fn begin(confirmed: usize) -> Tour {
+    Tour {
+        confirmed,
+        ..Tour::default()
+    }
+}
+
+impl Tour {
+    fn go_to(&mut self, step: usize, confirmed: usize) {
+        (self.step, self.confirmed) = (step, confirmed);
+    }
+
+    fn words(&self, model: &Model) -> &'static str {
+        let Some(step) = STEPS.get(self.step) else {
+            return "";
+        };
+        let seen = Seen { model, tour: self };
+        match step.astray {
+            Some((is_astray, instead)) if is_astray(&seen) => instead,
+            _ => step.words,
+        }
+    }
+}
+
+/// A piece of a sentence: what is written, and whether it is a key.
+type Piece = (String, bool);
+
+/// Returns the sentences in lines of a width, with the keys that the keymap has for what they name.
+fn lines(model: &Model, tour: &Tour, width: usize) -> Vec<Vec<Piece>> {
+    let mut lines: Vec<Vec<Piece>> = vec![Vec::new()];
+    let mut used = 0;
+    for word in tour.words(model).split_whitespace() {
+        let word = pieces(model, word);
+        let wide: usize = word.iter().map(|(piece, _)| text::width(piece)).sum();
+        let gap = usize::from(used > 0);
+        if used + gap + wide > width && used > 0 {
+            lines.push(Vec::new());
+            used = 0;
+        }
+        if let Some(line) = lines.last_mut() {
+            if used > 0 {
+                line.push((" ".to_owned(), false));
+                used += 1;
+            }
+            line.extend(word);
+            used += wide;
+        }
+    }
+    lines
+}
+
+/// Puts keys where a word names actions, and the environment that is meant where it names that.
+fn pieces(model: &Model, word: &str) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut rest = word;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (named, behind) = after.split_once('}').unwrap_or((after, ""));
+        if !before.is_empty() {
+            pieces.push((before.to_owned(), false));
+        }
+        pieces.push((key(model, named), true));
+        rest = behind;
+    }
+    if rest == "@environment" {
+        let place = match model.front() {
+            Screen::Plan(plan) => plan.subject().environment,
+            _ => None,
+        };
+        pieces.push((
+            place.map_or("production".to_owned(), |name| name.to_string()),
+            true,
+        ));
+    } else if !rest.is_empty() {
+        pieces.push((rest.to_owned(), false));
+    }
+    pieces
+}
+
+/// Returns the keys for an action, in front or where it is for; a command where it has none.
+fn key(model: &Model, word: &str) -> String {
+    let keymap = &model.look.keymap;
+    let everywhere: [&[Mode]; 4] = [
+        model.front().modes(),
+        &[Mode::Matrix, Mode::List, Mode::Global],
+        &[Mode::Diff, Mode::Global],
+        &[Mode::Plan, Mode::Text],
+    ];
+    let bound = Action::named(word).and_then(|action| {
+        let mut modes = everywhere.iter();
+        modes.find_map(|modes| keymap.keys_for(modes, action))
+    });
+    bound.unwrap_or_else(|| format!(":{word}"))
+}
+
+/// Returns how many rows the tour takes: as many as it has lines, and none where it would hide the rest.
+pub fn height(model: &Model, width: u16, height: u16) -> u16 {
+    let Some(tour) = model.tour.as_ref().filter(|_| height > 16) else {
+        return 0;
+    };
+    let lines = lines(model, tour, usize::from(width.saturating_sub(6))).len();
+    let rows = u16::try_from(lines + 1).unwrap_or(u16::MAX);
+    rows.min((height / 4).max(4))
+}
+
+/// Draws the tour.
+pub fn view(sheet: &mut Sheet<'_>, model: &Model) {
+    let Some(tour) = &model.tour else {
+        return;
+    };
+    let title = STEPS.get(tour.step).map_or("", |step| step.title);
+    let place = format!("tour {} of {}: {title}", tour.step + 1, STEPS.len());
+    sheet.rule(0, &place, Role::Prompt);
+    let steering = [
+        (Action::TourBack, "back"),
+        (Action::TourNext, "on"),
+        (Action::TourOff, "end the tour"),
+    ];
+    let steering: Vec<(String, &str)> = steering
+        .into_iter()
+        .map(|(action, does)| (key(model, action.word()), does))
+        .collect();
+    let wide: usize = steering
+        .iter()
+        .map(|(key, does)| text::width(key) + text::width(does) + 3)
+        .sum();
+    let wide = u16::try_from(wide).unwrap_or(u16::MAX);
+    let start = sheet.width().saturating_sub(wide.saturating_add(2));
+    if usize::from(start) > text::width(&place) + 8 {
+        let area = Rect {
+            x: sheet.area.x + start,
+            width: wide,
+            ..sheet.area
+        };
+        let mut corner = sheet.part(area);
+        let mut pen = corner.line(0);
+        for (key, does) in steering {
+            pen.put(" ", Role::Text)
+                .put(&key, Role::Key)
+                .put(" ", Role::Text)
+                .put(does, Role::KeyDescription)
+                .put(" ", Role::Text);
+        }
+    }
+    let width = usize::from(sheet.width().saturating_sub(6));
+    for (row, line) in (1..).zip(lines(model, tour, width)) {
+        let mut pen = sheet.line(row);
+        pen.skip(3);
+        for (piece, is_key) in line {
+            pen.put(&piece, if is_key { Role::Key } else { Role::Text });
+        }
+    }
+}

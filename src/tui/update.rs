@@ -12,7 +12,7 @@ use super::orders::{self, Wanted};
 use super::prompt::{Over, Prompt, PromptKind};
 use super::screens::plan::Outcome;
 use super::screens::{Handled, Screen, plan};
-use super::{commands, tasks};
+use super::{commands, tasks, tour};
 use crate::engine::world::World;
 
 /// Takes in what happened.
@@ -21,7 +21,11 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
     match event {
         Event::Key(key) => pressed(model, world, now, key, &mut effects),
         Event::Paste(text) => pasted(model, world, now, &text, &mut effects),
-        Event::Resize(width, height) => model.size = (width, height),
+        Event::Resize(width, height) => {
+            model.size = (width, height);
+            let screens = model.stack.iter_mut().chain(&mut model.forth);
+            screens.for_each(|screen| screen.resized((width, height)));
+        }
         Event::Focus(focused) => model.focused = focused,
         Event::Mouse(mouse) => super::mouse::used(model, world, now, mouse, &mut effects),
         Event::World(touched) => {
@@ -30,7 +34,10 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
                 screen.touched(&touched, turn);
             });
         }
-        Event::Tick => each(model, world, now, &mut effects, Screen::tick),
+        Event::Tick => {
+            super::jumping::go_on(model, world);
+            each(model, world, now, &mut effects, Screen::tick);
+        }
         Event::Answer(ticket, answer) => answered(model, world, now, ticket, answer, &mut effects),
         Event::Known(user) => model.ground.user = user,
         Event::Connected(_, Ok(ground)) => {
@@ -47,6 +54,7 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
         }
         Event::Connected(_, Err(why)) => say(model, now, Level::Error, why),
     }
+    tour::follow(model);
     effects
 }
 
@@ -97,7 +105,7 @@ fn turn<T>(
 }
 
 /// Lets the screen in front have a turn.
-fn front<T>(
+pub(super) fn front<T>(
     model: &mut Model,
     world: &World,
     now: Timestamp,
@@ -125,9 +133,23 @@ pub(super) fn fulfil(
         Wish::Choose(choice) => model.over = Some(Over::Choice(choice)),
         Wish::Follow(task) => model.tasks.push(*task),
         Wish::Log(logged) => model.log.push(logged),
+        Wish::Travel(at) => {
+            model.stack.truncate(1);
+            front(model, world, now, effects, |screen, turn| {
+                if let Screen::Matrix(matrix) = screen {
+                    matrix.travel(Some(at), turn);
+                }
+            });
+        }
         Wish::Connect(destination) => {
             model.tickets += 1;
             effects.push(Effect::Connect(model.tickets, destination));
+        }
+        Wish::Type(text) => {
+            model.over = Some(Over::Prompt(Box::new(Prompt::open(
+                PromptKind::Command,
+                &text,
+            ))));
         }
     }
 }
@@ -149,8 +171,8 @@ fn open(model: &mut Model, screen: Screen) {
 fn close(model: &mut Model) {
     if model.stack.len() > 1
         && let Some(left) = model.stack.pop()
-        // A plan that was left is gone; what it did is under tasks.
-        && !matches!(left, Screen::Plan(_))
+        // A plan that was left is gone; what it did is under tasks. Help is asked for anew.
+        && !matches!(left, Screen::Plan(_) | Screen::Help(_))
     {
         model.forth.push(left);
     }
@@ -231,7 +253,7 @@ fn pressed(
 
 fn pasted(model: &mut Model, world: &World, now: Timestamp, text: &str, effects: &mut Vec<Effect>) {
     if model.over.is_some() {
-        super::prompting::paste(model, world, now, text, effects);
+        super::prompting::paste(model, world, text);
         return;
     }
     let taken = front(model, world, now, effects, |screen, _| screen.paste(text));
@@ -254,8 +276,8 @@ pub(super) fn run(
     action: Action,
     effects: &mut Vec<Effect>,
 ) {
-    if let Some(tour) = &mut model.tour {
-        tour.follow(action);
+    if tour::steer(model, action) {
+        return;
     }
     let handled = front(model, world, now, effects, |screen, turn| {
         screen.act(action, turn)
@@ -283,8 +305,13 @@ pub(super) fn run(
         }
         Action::Redraw => effects.push(Effect::Redraw),
         Action::Suspend => effects.push(Effect::Suspend),
-        Action::Command => model.over = Some(Over::Prompt(Prompt::open(PromptKind::Command, ""))),
-        Action::Jump => model.over = Some(Over::Prompt(Prompt::open(PromptKind::Jump, ""))),
+        Action::Command => {
+            model.over = Some(Over::Prompt(Box::new(Prompt::open(
+                PromptKind::Command,
+                "",
+            ))))
+        }
+        Action::Jump => super::jumping::open(model, world),
         Action::Filter => super::prompting::filter(model),
         action if action.plans() => order(model, world, now, action, effects),
         action => {

@@ -8,12 +8,16 @@ use ratatui::layout::Rect;
 
 use super::keymap::Step;
 use super::model::{Level, Model};
-use super::pen::Sheet;
-use super::prompt::{Choice, Over, Prompt};
+use super::pen::{Pen, Sheet};
+use super::prompt::{Choice, Offer, Over, Prompt};
 use super::screens::{Scene, Screen};
 use super::theme::Role;
+use super::tour;
 use crate::engine::world::{Freshness, Source, World};
 use crate::text;
+
+/// How soon a search that is not done goes on.
+const AGAIN: SignedDuration = SignedDuration::from_millis(5);
 
 /// Draws everything; returns when something drawn turns over by itself.
 pub fn view(
@@ -30,13 +34,13 @@ pub fn view(
         sheet.fill(row, Role::Text);
     }
     let scene = Scene { world, model };
-    let tour = tour_height(model, sheet.width(), height);
+    let tour = tour::height(model, sheet.width(), height);
     let (head, foot) = (2.min(height), 1);
     let body = height.saturating_sub(head + foot + tour);
     header(&mut sheet, &scene);
     model.front().view(&mut sheet.rows(head, body), &scene);
     if tour > 0 {
-        guide(&mut sheet.rows(head + body, tour), model);
+        tour::view(&mut sheet.rows(head + body, tour), model);
     }
     let mut last = sheet.rows(height.saturating_sub(foot), foot);
     match &model.over {
@@ -124,9 +128,14 @@ fn freshness(sheet: &Sheet<'_>, world: &World) -> (String, Role) {
     }
 }
 
-/// Draws the trail of screens and, on the matrix, its totals.
+/// Draws the trail of screens, what the one in front is filtered by, and its totals.
 fn crumbs(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let model = scene.model;
+    let as_of = match model.front() {
+        Screen::Matrix(matrix) => matrix.as_of(),
+        _ => None,
+    };
+    let as_of = as_of.map(|at| format!(" AS OF {} ", model.ground.clock(at, sheet.now)));
     let mut pen = sheet.line(1);
     pen.skip(1);
     for (at, screen) in model.stack.iter().enumerate() {
@@ -140,37 +149,26 @@ fn crumbs(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         };
         pen.put(&screen.title(), role);
     }
-    if let Screen::Matrix(matrix) = model.front()
-        && let Some(roster) = matrix.roster()
-    {
-        let filter = roster.filter().to_string();
-        if !filter.is_empty() {
-            pen.skip(2).put("/", Role::Prompt).put(&filter, Role::Match);
-            let shown = format!("  {} shown", roster.len());
-            pen.put(&shown, Role::Muted);
+    if let Some(as_of) = as_of {
+        pen.skip(2).put(&as_of, Role::AsOf);
+    }
+    let filter = model.front().filter().map(ToString::to_string);
+    if let Some(filter) = filter.filter(|filter| !filter.is_empty()) {
+        pen.skip(2).put("/", Role::Prompt).put(&filter, Role::Match);
+        if let Some(shown) = model.front().shown() {
+            pen.put(&format!("  {shown} shown"), Role::Muted);
         }
-        let totals = roster.totals();
-        let parts = [
-            (totals.rows, "components", Role::Muted),
-            (totals.degraded, "degraded", Role::Degraded),
-            (totals.progressing, "rolling", Role::Progressing),
-            (totals.held, "held", Role::Hold),
-            (totals.behind, "behind", Role::Behind),
-            (roster.marked().len(), "marked", Role::Marked),
-        ];
-        let parts: Vec<(String, Role)> = parts
-            .into_iter()
-            .filter(|(count, ..)| *count > 0)
-            .map(|(count, word, role)| (format!("{count} {word}"), role))
-            .collect();
-        let wide: usize = parts.iter().map(|(part, _)| text::width(part) + 2).sum();
-        if pen.room() > wide {
-            let gap = u16::try_from(pen.room() - wide).unwrap_or_default();
-            pen.skip(gap);
-            for (part, role) in parts {
-                pen.put(&part, role).skip(2);
-            }
-        }
+    }
+    let mut parts = model.front().totals(scene);
+    let wide = |parts: &[(String, Role)]| -> usize {
+        parts.iter().map(|(part, _)| text::width(part) + 2).sum()
+    };
+    // What comes last is needed least.
+    while wide(&parts) >= pen.room() && parts.pop().is_some() {}
+    let gap = pen.room().saturating_sub(wide(&parts));
+    pen.skip(u16::try_from(gap).unwrap_or_default());
+    for (part, role) in parts {
+        pen.put(&part, role).skip(2);
     }
 }
 
@@ -252,6 +250,11 @@ fn offers(sheet: &mut Sheet<'_>, prompt: &Prompt) {
     let top = sheet.height() - height;
     let mut part = sheet.rows(top, height);
     part.clear();
+    if prompt.jump.as_ref().is_some_and(|jump| jump.is_busy())
+        && let Ok(at) = part.now.checked_add(AGAIN)
+    {
+        part.turn(at);
+    }
     let chosen = prompt.chosen.unwrap_or(usize::MAX);
     let first = match chosen {
         usize::MAX => 0,
@@ -262,12 +265,26 @@ fn offers(sheet: &mut Sheet<'_>, prompt: &Prompt) {
         if at == chosen {
             pen.over(Role::Selection);
         }
-        pen.skip(1)
-            .cell(&offer.text, 40, Role::Text)
-            .skip(1)
-            .put(&offer.about, Role::Muted)
-            .rest();
+        pen.skip(1);
+        match offer.fits.is_empty() {
+            true => pen.cell(&offer.text, 40, Role::Text),
+            false => fitting(&mut pen, offer),
+        };
+        pen.skip(1).put(&offer.about, Role::Muted).rest();
     }
+}
+
+/// Writes an offer with the characters that fit what is typed.
+fn fitting<'p, 'a>(pen: &'p mut Pen<'a>, offer: &Offer) -> &'p mut Pen<'a> {
+    let end = pen.column() + 48;
+    for (number, letter) in (0..).zip(text::fit(&offer.text, 48).chars()) {
+        let role = match offer.fits.binary_search(&number).is_ok() {
+            true => Role::Match,
+            false => Role::Text,
+        };
+        pen.put(letter.encode_utf8(&mut [0; 4]), role);
+    }
+    pen.to(end)
 }
 
 /// Draws a choice in the middle.
@@ -333,37 +350,5 @@ fn which_key(sheet: &mut Sheet<'_>, model: &Model) {
         pen.to(column)
             .cell(&key.to_string(), 6, Role::Key)
             .put(description, Role::KeyDescription);
-    }
-}
-
-fn tour_height(model: &Model, width: u16, height: u16) -> u16 {
-    let Some(words) = model.tour.as_ref().and_then(super::tour::Tour::words) else {
-        return 0;
-    };
-    let lines = super::widgets::wrap(words, usize::from(width.saturating_sub(4))).len();
-    match height > 16 {
-        true => u16::try_from(lines + 1).unwrap_or(3).min(4),
-        false => 0,
-    }
-}
-
-/// Draws the tour of the demo.
-fn guide(sheet: &mut Sheet<'_>, model: &Model) {
-    let Some((tour, words)) = model
-        .tour
-        .as_ref()
-        .and_then(|tour| Some((tour, tour.words()?)))
-    else {
-        return;
-    };
-    let (step, of) = tour.place();
-    sheet.rule(
-        0,
-        &format!("tour {step} of {of}, :tour off ends it"),
-        Role::Prompt,
-    );
-    let width = usize::from(sheet.width().saturating_sub(4));
-    for (row, line) in (1..).zip(super::widgets::wrap(words, width)) {
-        sheet.line(row).skip(3).put(&line, Role::Text);
     }
 }

@@ -279,31 +279,59 @@ fn is_plain(text: &str) -> bool {
     let starts = |c: u8| {
         c.is_ascii_alphanumeric() || matches!(c, b'_' | b'/' | b'.' | b'$' | b'(' | b'^' | b'+')
     };
-    bytes.first().is_some_and(|first| starts(*first))
-        && bytes.iter().all(|byte| PLAIN[usize::from(*byte)])
-        && !text.ends_with([' ', ':'])
-        && !bytes.windows(2).any(|pair| pair == b": ")
-        && !bytes.windows(3).any(|three| three == b"...")
-        // Dates are timestamps to some readers of YAML 1.1.
-        && !looks_like_date(text)
-        && scalar::is_text(text)
+    let Some(first) = bytes.first().filter(|first| starts(**first)) else {
+        return false;
+    };
+    // Each byte is looked at once; few texts need a second look.
+    let seen = bytes
+        .iter()
+        .fold(0, |seen, byte| seen | BYTES[usize::from(*byte)]);
+    if seen & FOREIGN != 0 {
+        return false;
+    }
+    if seen & TELLING != 0
+        && (text.ends_with([' ', ':'])
+            || bytes.windows(2).any(|pair| pair == b": ")
+            || bytes.windows(3).any(|three| three == b"..."))
+    {
+        return false;
+    }
+    // What begins with a letter and is longer than `false` means nothing but itself.
+    if first.is_ascii_alphabetic() && bytes.len() > LONGEST_WORD {
+        return true;
+    }
+    // Dates are timestamps to some readers of YAML 1.1.
+    !looks_like_date(text) && scalar::is_text(text)
 }
 
-/// The bytes that may stand in a text without quotes.
-const PLAIN: [bool; 256] = {
-    let others = b"_-./@+=()$;~^<>|*&!?%: ,";
-    let mut plain = [false; 256];
+/// The length of the longest word that begins with a letter and is not text to everybody.
+const LONGEST_WORD: usize = "false".len();
+
+/// A byte that cannot stand in a text without quotes.
+const FOREIGN: u8 = 1;
+/// A byte that can stand in some places only.
+const TELLING: u8 = 2;
+
+/// What each byte means to a text without quotes.
+const BYTES: [u8; 256] = {
+    let others = b"_-/@+=()$;~^<>|*&!?%,";
+    let mut bytes = [FOREIGN; 256];
     let mut at = 0;
     while at < 256 {
-        plain[at] = (at as u8).is_ascii_alphanumeric();
+        if (at as u8).is_ascii_alphanumeric() {
+            bytes[at] = 0;
+        }
         at += 1;
     }
     let mut at = 0;
     while at < others.len() {
-        plain[others[at] as usize] = true;
+        bytes[others[at] as usize] = 0;
         at += 1;
     }
-    plain
+    bytes[b':' as usize] = TELLING;
+    bytes[b' ' as usize] = TELLING;
+    bytes[b'.' as usize] = TELLING;
+    bytes
 };
 
 fn looks_like_date(text: &str) -> bool {

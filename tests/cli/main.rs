@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod diff;
+mod theme;
 mod verbs;
 
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,14 +1,15 @@
 //! Puts bowline's kinds and rules on a real cluster.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use bowline::api::{ReleasePin, labels};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, GroupVersionKind, PostParams},
     runtime::wait::{await_condition, conditions},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Installs bowline's own kinds and policies, which an embedded store has from the start.
 pub async fn install_bowline(client: &Client) {
@@ -30,6 +31,28 @@ pub async fn install_bowline(client: &Client) {
             .create(&PostParams::default(), &policy)
             .await
             .unwrap_or_else(|error| panic!("cannot install a policy: {error}\n{document}"));
+    }
+    until_admitted(client).await;
+}
+
+/// Policies know a new kind a moment after it is served, and answer 503 until then.
+async fn until_admitted(client: &Client) {
+    let pin = json!({
+        "metadata": {"name": "a-b", "labels": {labels::COMPONENT: "a", labels::ENVIRONMENT: "b"}},
+        "spec": {"component": "a", "environment": "b", "releaseRef": {"name": "a-1"}},
+    });
+    let pin: ReleasePin = serde_json::from_value(pin).expect("a pin");
+    let pins: Api<ReleasePin> = Api::namespaced(client.clone(), "default");
+    let dry = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    let begun = Instant::now();
+    while let Err(error) = pins.create(&dry, &pin).await {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "pins are not admitted: {error}"
+        );
     }
 }
 

@@ -36,8 +36,8 @@ pub const USERS: [&str; 4] = ["ana", "bob", "cleo", "dan"];
 
 /// The controllers that every test with any needs.
 const CONTROLLERS: [&str; 2] = ["garbage-collector-controller", "namespace-controller"];
-/// The controllers that make pods, and count them.
-const OF_WORKLOADS: [&str; 7] = [
+/// The controllers that make pods, count them, and let go of their claims.
+const OF_WORKLOADS: [&str; 8] = [
     "deployment-controller",
     "replicaset-controller",
     "statefulset-controller",
@@ -45,6 +45,7 @@ const OF_WORKLOADS: [&str; 7] = [
     "job-controller",
     "cronjob-controller",
     "disruption-controller",
+    "persistentvolumeclaim-protection-controller",
 ];
 
 /// How a cluster is started.
@@ -170,8 +171,9 @@ impl Cluster {
             format!("--service-account-signing-key-file={}", private.display()),
             format!("--service-account-key-file={}", public.display()),
             "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
-            // There is nobody here who would make the accounts that it waits for.
-            "--disable-admission-plugins=ServiceAccount".to_owned(),
+            // There is nobody here who would make the accounts that the one waits for, nor storage that
+            // the other could ask whether a claim may grow.
+            "--disable-admission-plugins=ServiceAccount,PersistentVolumeClaimResize".to_owned(),
             "--endpoint-reconciler-type=none".to_owned(),
             // Without a cache of this one kind, what etcd forgets is forgotten at once.
             "--watch-cache-sizes=serviceaccounts#0".to_owned(),
@@ -186,6 +188,28 @@ impl Cluster {
             self.directory.path(),
         );
         self.servers.push(server);
+    }
+
+    /// Kills the API server; etcd keeps what it stored.
+    pub fn kill_apiserver(&mut self) {
+        self.servers
+            .retain(|server| server.name() != "kube-apiserver");
+    }
+
+    /// Starts the API server again where it was, and waits until it is ready.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub async fn restart_apiserver(&mut self) {
+        let port = self
+            .url
+            .rsplit(':')
+            .next()
+            .and_then(|port| port.parse().ok());
+        self.start_apiserver(self.etcd_port, port.expect("a port in the address"));
+        if let Err(why) = self.wait_until_ready().await {
+            panic!("the API server did not come back: {why}");
+        }
     }
 
     /// Starts the garbage collector and the namespace controller.

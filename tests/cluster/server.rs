@@ -49,6 +49,11 @@ impl Server {
         Self { name, leash, log }
     }
 
+    /// Returns what it is called.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// Returns how the server ended, if it did.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.leash.try_wait().ok().flatten()

@@ -6,24 +6,12 @@ use std::time::Instant;
 
 use futures::StreamExt;
 
+use crate::dice::Dice;
 use crate::pins::Pins;
 use crate::place::Target;
 use crate::process::{Process, system_namespace};
 use crate::sized;
 use crate::user::User;
-
-/// Numbers that look random and are the same every time.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
-    }
-}
 
 pub async fn a_killed_controller_loses_nothing(target: Arc<Target>) {
     if target.name == "cluster" {

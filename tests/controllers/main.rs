@@ -25,9 +25,11 @@ mod user;
 
 mod beside;
 mod crash;
+mod dice;
 mod install;
 mod leadership;
 mod node;
+mod orders;
 mod pins;
 mod process;
 mod quiet;
@@ -87,7 +89,10 @@ fn main() -> ExitCode {
         beside::one_process_runs_them_and_another_takes_over,
     ];
     // Those that hold on both targets.
-    let on_both = proofs![Target; crash::a_killed_controller_loses_nothing];
+    let on_both = proofs![Target;
+        crash::a_killed_controller_loses_nothing,
+        orders::the_order_does_not_matter,
+    ];
     // Those that need a cluster of their own, with nothing of bowline on it.
     let on_bare = proofs![Cluster;
         install::a_cluster_gets_and_loses_everything,

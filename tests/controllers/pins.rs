@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bowline::api::{ComponentEnvSnapshot, ReleasePin, RenderedRelease, labels, names};
 use bowline::engine::actions::deploy::{self, Deploy};
@@ -92,17 +93,24 @@ impl Pins {
             .all()
             .map(|(component, environment)| (names::pin(component, environment), false))
             .collect();
-        let settled = async {
-            let found = watcher(pins, watcher::Config::default()).default_backoff();
-            let mut found = std::pin::pin!(found.applied_objects());
-            while let Some(pin) = found.try_next().await.unwrap() {
+        let found = watcher(pins, watcher::Config::default()).default_backoff();
+        let mut found = std::pin::pin!(found.applied_objects());
+        // On a busy machine all of them take long; nothing at all that is new for so long hangs.
+        let (mut most, mut since) = (0, Instant::now());
+        loop {
+            let left = HANG.saturating_sub(since.elapsed());
+            if let Ok(pin) = tokio::time::timeout(left, found.try_next()).await {
+                let pin = pin.unwrap().unwrap();
                 states.insert(pin.name_any(), is_ready(&pin));
-                if states.values().all(|ready| *ready) {
+                let ready = states.values().filter(|ready| **ready).count();
+                if ready == states.len() {
                     return;
                 }
+                if ready > most {
+                    (most, since) = (ready, Instant::now());
+                }
+                continue;
             }
-        };
-        if tokio::time::timeout(HANG, settled).await.is_err() {
             let unready = states.iter().filter(|(_, ready)| !**ready);
             let unready: Vec<&String> = unready.map(|(name, _)| name).collect();
             let one = self.shop.pins().get(unready[0]).await.unwrap();

@@ -17,7 +17,7 @@ use crate::engine::actions::rollback::Target;
 use crate::engine::actions::undo::Undo;
 use crate::engine::bodies::BodyError;
 use crate::engine::desk::{Desk, NoDraft, Order};
-use crate::engine::diff::Diff;
+use crate::engine::diff::{self, Diff};
 use crate::engine::plan::{Asked, Plan};
 use crate::engine::preview::PreviewError;
 use crate::engine::rules::Refusal;
@@ -163,7 +163,10 @@ impl<'a> Session<'a> {
                 false => return Err(refused(vec![lacks])),
             }
         }
-        let shown = self.desk().show(&mut draft).await;
+        let shown = self
+            .desk()
+            .show(&mut draft, &diff::Options::default())
+            .await;
         draft.notes.drain(..).for_each(&mut *say);
         let shown = shown.map_err(not_shown)?;
         let changing = draft
@@ -223,13 +226,15 @@ impl<'a> Session<'a> {
         }
         // It was done, whoever sees it.
         if let Err(error) = beside.observed(&changed).await {
-            say(error.to_string());
+            say(Error::from(error).to_string());
         }
         Ok(None)
     }
 
     /// Asks on a terminal; without one, only what goes to production needs `--yes`.
-    fn confirm(&self, plan: &Plan, shown: &[Option<Diff>]) -> Result<(), Error> {
+    ///
+    /// What a person typed opens a protected context to this plan; `--yes` does not.
+    fn confirm(&mut self, plan: &Plan, shown: &[Option<Diff>]) -> Result<(), Error> {
         if self.changes.yes {
             return Ok(());
         }
@@ -260,7 +265,9 @@ impl<'a> Session<'a> {
         for item in plan.items.iter().filter(|item| !item.unchanged) {
             question += &format!("{:?} {}\n", plan.action, shown::line(item));
         }
-        confirm::ask(&question, &wanted)
+        confirm::ask(&question, &wanted)?;
+        self.connection = self.connection.for_confirmed_plan();
+        Ok(())
     }
 }
 

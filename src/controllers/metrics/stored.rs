@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 
 use super::Sources;
-use crate::engine::world::{Source, World};
+use crate::engine::world::{Key, Source, World};
 
 /// Writes the sums.
 pub(super) struct Stored(pub(super) Sources);
@@ -42,6 +42,7 @@ type Labels = Vec<(&'static str, String)>;
 #[derive(Default)]
 struct Sums {
     releases: BTreeMap<Labels, Sum>,
+    pinned: BTreeMap<Labels, Sum>,
     snapshots: BTreeMap<Labels, Sum>,
 }
 
@@ -60,14 +61,25 @@ impl Sums {
             sums.releases.entry(labels).or_default().add(release.size);
         }
         for component in world.components() {
-            for (environment, snapshots) in world.snapshots_of(component) {
-                let labels = vec![
+            let labels = |environment: &str| {
+                vec![
                     ("namespace", component.namespace.to_string()),
                     ("component", component.name.to_string()),
                     ("environment", environment.to_owned()),
-                ];
-                let sum = sums.snapshots.entry(labels).or_default();
+                ]
+            };
+            for (environment, snapshots) in world.snapshots_of(component) {
+                let sum = sums.snapshots.entry(labels(environment)).or_default();
                 snapshots.iter().for_each(|snapshot| sum.add(snapshot.size));
+            }
+            for pin in world.pins_of(component) {
+                // What runs there; before anything does, what is wanted.
+                let name = pin.applied.as_deref().unwrap_or(&pin.release);
+                let release = world.release(&Key::new(&component.namespace, name));
+                if let Some(release) = release {
+                    let sum = sums.pinned.entry(labels(&pin.environment)).or_default();
+                    sum.add(release.size);
+                }
             }
         }
         sums
@@ -90,7 +102,7 @@ impl Stored {
         // Before everything is listed a sum would be too small, and look like a collapse.
         let sums = context.and_then(|context| {
             let world = context.feed().world();
-            let listed = world.are_live(&[Source::Releases, Source::Snapshots]);
+            let listed = world.are_live(&[Source::Releases, Source::Snapshots, Source::Pins]);
             listed.then(|| Sums::of(&world))
         });
         let Some(sums) = sums else {
@@ -118,6 +130,11 @@ impl Stored {
                 "release",
                 "What releases have, by component",
                 &sums.releases,
+            ),
+            (
+                "pinned_release",
+                "What the release of a pin has, by component and environment",
+                &sums.pinned,
             ),
             (
                 "snapshot",

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::api::Release;
+use crate::api::{Release, ReleasePin};
 use crate::connect::{Deadlines, guard};
 use crate::embedded::Embedded;
 use crate::engine::world::World;
@@ -21,8 +21,9 @@ fn what_is_counted_is_told() {
     metrics.reconciled("pin", true, Duration::from_millis(3));
     metrics.reconciled("pin", true, Duration::from_secs(2));
     metrics.reconciled("pin", false, Duration::from_secs(90));
-    metrics.snapshot_written(1000, 250);
-    metrics.snapshot_written(1000, 150);
+    metrics.packed("snapshot", 1000, 250);
+    metrics.packed("snapshot", 1000, 150);
+    metrics.packed("release", 1000, 500);
     metrics.snapshot_reused();
     metrics.collected("release", 4711);
     metrics.leads(true);
@@ -35,6 +36,7 @@ fn what_is_counted_is_told() {
         r#"bowline_reconcile_duration_seconds_bucket{le="60.0",controller="pin"} 2"#,
         r#"bowline_compression_plain_bytes_total{kind="snapshot"} 2000"#,
         r#"bowline_compression_ratio{kind="snapshot"} 0.2"#,
+        r#"bowline_compression_ratio{kind="release"} 0.5"#,
         "bowline_snapshots_reused_total 1",
         r#"bowline_gc_deleted_total{kind="release"} 1"#,
         r#"bowline_gc_freed_bytes_total{kind="release"} 4711"#,
@@ -77,6 +79,16 @@ async fn what_is_stored_is_summed_when_somebody_asks() {
             .await
             .unwrap();
     }
+    let pins: kube::Api<ReleasePin> = kube::Api::default_namespaced(client.clone());
+    for (environment, release) in [("dev", "cart-1"), ("prod", "cart-2"), ("test", "cart-9")] {
+        let pin = json!({
+            "apiVersion": "openchoreo.dev/v1alpha1", "kind": "ReleasePin",
+            "metadata": {"name": format!("cart-{environment}"), "labels": {"openchoreo.dev/component": "cart", "openchoreo.dev/environment": environment}},
+            "spec": {"component": "cart", "environment": environment, "releaseRef": {"name": release}},
+        });
+        let pin: ReleasePin = serde_json::from_value(pin).unwrap();
+        pins.create(&Default::default(), &pin).await.unwrap();
+    }
     let git = Git::new(Settings::new(folder.path().join("git")));
     let clock = Arc::new(jiff::Timestamp::now);
     let context = Context::new(client, None, clock, git, Arc::default());
@@ -97,6 +109,14 @@ async fn what_is_stored_is_summed_when_somebody_asks() {
         [
             r#"bowline_release_bytes{namespace="default",component="cart"} 4700"#,
             r#"bowline_release_bytes{namespace="default",component="mail"} 11"#,
+        ]
+    );
+    // One that is not there has nothing.
+    assert_eq!(
+        own("bowline_pinned_release_bytes{"),
+        [
+            r#"bowline_pinned_release_bytes{namespace="default",component="cart",environment="dev"} 4000"#,
+            r#"bowline_pinned_release_bytes{namespace="default",component="cart",environment="prod"} 700"#,
         ]
     );
     assert_eq!(

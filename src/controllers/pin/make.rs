@@ -40,6 +40,13 @@ pub(super) struct Basis {
     settings: Vec<(String, i64)>,
 }
 
+/// Tells whether a release has its definitions, or some of them, by git reference.
+fn is_by_git(spec: &ReleaseSpec) -> bool {
+    spec.component.git_ref.is_some()
+        || spec.component_type_definition.git_ref.is_some()
+        || spec.addons.iter().any(|addon| addon.git_ref.is_some())
+}
+
 /// What was made of a basis, and where it was written.
 #[derive(Clone, Debug)]
 pub(super) struct Made {
@@ -102,6 +109,11 @@ impl Work<'_> {
         let (definitions, mut warnings) = self.definitions(&spec, &references).await?;
         let definitions = Arc::new(definitions);
         let snapshot = Snapshot::of(self.pin, &definitions, &references);
+        if !is_by_git(&spec) {
+            let stored = release_action::size(&spec);
+            let metrics = &self.room.base.metrics;
+            metrics.packed("release", snapshot.plain, stored);
+        }
         let keep = self.keep(&snapshot);
         let render = async {
             let rendered = self.render(&definitions).await?;
@@ -203,10 +215,9 @@ impl Work<'_> {
         spec: &ReleaseSpec,
         references: &str,
     ) -> Result<(Definitions, Vec<String>), Trouble> {
-        let by_git = spec.component.git_ref.is_some()
-            || spec.component_type_definition.git_ref.is_some()
-            || spec.addons.iter().any(|addon| addon.git_ref.is_some());
-        if by_git && let Some(found) = self.of_snapshot(references).await {
+        if is_by_git(spec)
+            && let Some(found) = self.of_snapshot(references).await
+        {
             self.room.base.metrics.snapshot_reused();
             return Ok((found, Vec::new()));
         }
@@ -264,7 +275,7 @@ impl Work<'_> {
             return Ok(());
         }
         let metrics = &self.room.base.metrics;
-        metrics.snapshot_written(snapshot.plain, snapshot.stored);
+        metrics.packed("snapshot", snapshot.plain, snapshot.stored);
         let name = &snapshot.name;
         match self
             .apply::<ComponentEnvSnapshot>(name, &snapshot.object)

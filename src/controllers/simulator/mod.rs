@@ -7,7 +7,8 @@
 //! state is the status itself, so that another process goes on where one ended.
 //!
 //! An image crashes that is listed as faulty: in the settings, or in the annotation
-//! `bowline.dev/faulty-images` of a DataPlane, which anybody can edit while it runs.
+//! `bowline.dev/faulty-images` of a DataPlane, which anybody can edit while it runs. `IMAGE in NAMESPACE`
+//! crashes there alone, as what is well in staging may not be in production.
 
 mod claims;
 mod daemons;
@@ -134,8 +135,8 @@ async fn follow_faults(context: &Context, given: Vec<String>, sender: watch::Sen
     let (planes, writer): (Store<DataPlane>, _) = reflector::store();
     let changes = watcher(context.all::<DataPlane>(), watcher::Config::default())
         .default_backoff()
-        .reflect(writer)
-        .touched_objects();
+        .reflect(writer);
+    // The end of the list counts too: before it the store has nothing of what was listed.
     let mut changes = std::pin::pin!(changes);
     loop {
         if let Ok(None) = changes.try_next().await {
@@ -331,8 +332,19 @@ impl Scene<'_> {
                     said("image").unwrap_or_default(),
                 )
             })
-            .find(|(_, image)| self.faulty.iter().any(|faulty| matches(faulty, image)))
+            .find(|(_, image)| self.faulty.iter().any(|faulty| self.crashes(faulty, image)))
             .map(|(name, image)| (name.to_owned(), image.to_owned()))
+    }
+
+    fn crashes(&self, faulty: &str, image: &str) -> bool {
+        let own = self.object.pointer("/metadata/namespace");
+        match faulty.split_once(" in ") {
+            Some((faulty, namespace)) => {
+                own.and_then(Value::as_str) == Some(namespace.trim())
+                    && matches(faulty.trim(), image)
+            }
+            None => matches(faulty, image),
+        }
     }
 }
 

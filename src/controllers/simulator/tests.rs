@@ -317,6 +317,14 @@ fn images_are_listed_whole_or_by_their_beginning() {
     ] {
         assert_eq!(matches(faulty, image), expected, "{faulty} {image}");
     }
+    let mut there = workload("Deployment", 1);
+    there.object["metadata"]["namespace"] = json!("shop-production");
+    there.play(rollouts::step, &["web:v1 in shop-staging"]);
+    assert_eq!(there.ends().0, Health::Healthy);
+    there
+        .change(IMAGE, json!("web:v2"))
+        .play(rollouts::step, &["web:* in shop-production"]);
+    assert_eq!(there.ends().0, Health::Degraded);
     let mut plane = DataPlane::default();
     assert_eq!(listed(&plane), [""; 0]);
     plane.annotations_mut().insert(

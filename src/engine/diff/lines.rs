@@ -156,6 +156,51 @@ impl Hunk {
         }
     }
 
+    /// Cuts equal lines that are far from any change; what is left are hunks of their own.
+    pub fn narrowed(&self, context: usize) -> Vec<Hunk> {
+        let changed: Vec<usize> = (0..self.lines.len())
+            .filter(|at| self.lines[*at].kind != Kind::Context)
+            .collect();
+        let near = context.saturating_mul(2).saturating_add(1);
+        changed
+            .chunk_by(|one, next| next - one <= near)
+            .filter_map(|run| {
+                let (first, last) = (run.first()?, run.last()?);
+                let start = first.saturating_sub(context);
+                let end = last
+                    .saturating_add(context)
+                    .saturating_add(1)
+                    .min(self.lines.len());
+                Some(self.part(start..end))
+            })
+            .collect()
+    }
+
+    /// Copies some lines as a hunk of their own.
+    fn part(&self, range: Range<usize>) -> Hunk {
+        let gone = self.lines.get(..range.start).unwrap_or_default();
+        let behind = |span: Span, without: Kind| {
+            let lines = gone.iter().filter(|line| line.kind != without).count();
+            span.start - usize::from(span.count > 0) + lines
+        };
+        let mut hunk = Hunk::begin(
+            behind(self.before, Kind::Added),
+            behind(self.after, Kind::Removed),
+            range.len(),
+        );
+        for line in self.lines.get(range.clone()).unwrap_or_default() {
+            hunk.write_line(line.kind, |out| {
+                out.push_str(self.text(line));
+                out.push_str(if line.ended { "\n" } else { "" });
+            });
+            if let Some(written) = hunk.lines.last_mut() {
+                let pair = line.pair.filter(|pair| range.contains(pair));
+                written.pair = pair.map(|pair| pair - range.start);
+            }
+        }
+        hunk
+    }
+
     /// Finds the bytes of a line's text that changed inside it; worked out when asked, for what is seen.
     pub fn words(&self, line: usize) -> Vec<Range<usize>> {
         let Some(this) = self.lines.get(line) else {

@@ -28,6 +28,11 @@ use serde_json::Value;
 pub use lines::{Hunk, Kind, Line, Lines, Span, lines};
 pub use words::words;
 
+/// Copies an object with the values of every Secret in it masked, wherever one stands.
+pub fn masked(object: &Value) -> Value {
+    mask::masked(object, false)
+}
+
 /// Says what to compare and what to show.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
@@ -55,6 +60,9 @@ impl Default for Options {
         }
     }
 }
+
+/// Equal lines without end: what differs stands in the whole of its object.
+pub const WHOLE: usize = usize::MAX;
 
 /// One of the two things that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -27,6 +27,22 @@ impl Diff {
         objects.filter(|object| object.change == change).count()
     }
 
+    /// Cuts equal lines that are far from any change.
+    pub fn narrowed(&self, context: usize) -> Diff {
+        let object = |object: &ObjectDiff| ObjectDiff {
+            hunks: object
+                .hunks
+                .iter()
+                .flat_map(|hunk| hunk.narrowed(context))
+                .collect(),
+            ..object.clone()
+        };
+        Diff {
+            objects: self.objects.iter().map(object).collect(),
+            coarse: self.coarse.clone(),
+        }
+    }
+
     /// Writes the diff for people: by object, then hunks (fields where no lines were asked for), then
     /// a summary.
     pub fn text(&self) -> String {

@@ -5,6 +5,7 @@
 //! recorded stand between the others as [`Missing`]. Pure functions over values, and one small reader.
 
 mod pin;
+mod subject;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +15,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 pub use pin::{Pinned, of_pin, read_pin};
+pub use subject::{NoSubject, Subject};
 
 use crate::api::audit::Action;
 

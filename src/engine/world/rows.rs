@@ -152,6 +152,8 @@ pub struct ReleaseRow {
     pub images: Option<Box<str>>,
     /// Whether it was marked, and how.
     pub mark: Option<Verdict>,
+    /// Who marked it and why, where that can be read.
+    pub marked: Option<Box<release::Mark>>,
     /// Whether its label protects it.
     pub pinned: bool,
     /// When somebody last announced that a pin is about to name it.
@@ -286,6 +288,7 @@ impl ReleaseRow {
             size: annotation(labels::SIZE).and_then(|size| size.parse().ok()),
             images: annotation(labels::IMAGES).map(Into::into),
             mark: annotation(labels::MARK).map(verdict),
+            marked: annotation(labels::MARK).and_then(|mark| serde_json::from_str(mark).ok()),
             pinned: made.labels().get(labels::PINNED).map(String::as_str)
                 == Some(labels::PINNED_TRUE),
             claimed: release::claimed_at(metadata),

@@ -198,6 +198,15 @@ impl Facts {
         draft.finish()
     }
 
+    /// Says of something that is no object of the read model what can be found in it.
+    pub fn of_texts<'t>(texts: impl IntoIterator<Item = &'t str>) -> Self {
+        let mut draft = Draft::default();
+        for text in texts {
+            draft.text.add(&crate::text::line(text));
+        }
+        draft.finish()
+    }
+
     /// Returns the column where somebody has to look first: production before others, then what is worst.
     pub fn worst_column(&self, is_production: impl Fn(usize) -> bool) -> Option<(usize, Health)> {
         let places = self.places.iter().filter(|place| place.column != NOWHERE);

@@ -52,9 +52,10 @@ const HELD: [(&str, KeyModifiers); 3] = [
 ];
 
 impl Key {
-    /// Makes the key of an event; none for releases, repeats, modifiers alone and what cannot be bound.
+    /// Makes the key of an event; none for releases, modifiers alone and what cannot be bound. A key that is
+    /// held down is pressed again and again.
     pub fn of(event: KeyEvent) -> Option<Self> {
-        if event.kind != KeyEventKind::Press {
+        if event.kind == KeyEventKind::Release {
             return None;
         }
         Self::normal(event.code, event.modifiers)
@@ -87,6 +88,11 @@ impl Key {
             KeyCode::Char(c) if self.held.is_empty() => Some(c),
             _ => None,
         }
+    }
+
+    /// Returns an event that it could have come from.
+    pub fn event(self) -> KeyEvent {
+        KeyEvent::new(self.code, self.held)
     }
 
     fn normal(code: KeyCode, mut held: KeyModifiers) -> Option<Self> {
@@ -247,9 +253,9 @@ mod tests {
 
     #[test]
     fn what_is_no_press_of_a_key_is_no_key() {
-        for kind in [KeyEventKind::Release, KeyEventKind::Repeat] {
+        for (kind, pressed) in [(KeyEventKind::Release, false), (KeyEventKind::Repeat, true)] {
             let event = KeyEvent::new_with_kind(KeyCode::Char('j'), KeyModifiers::NONE, kind);
-            assert_eq!(Key::of(event), None);
+            assert_eq!(Key::of(event).is_some(), pressed);
         }
         for (code, held) in [
             (KeyCode::Char('c'), KeyModifiers::SUPER),

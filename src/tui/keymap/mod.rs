@@ -6,7 +6,7 @@
 //!
 //! Keys are looked up in the modes of what is in front, the most particular first: the matrix is
 //! `[Matrix, List, Global]`, other rows are `[List, Global]`, a diff is `[Diff, Global]`, a plan
-//! `[Plan, Global]`, and a line that takes text is `[Text]` alone.
+//! `[Plan, Global]`, or `[Plan, Text]` once its line has taken what is typed, and any other line is `[Text]`.
 
 pub mod file;
 mod key;

@@ -4,12 +4,13 @@ use super::*;
 use crate::tui::action::WORDS;
 
 /// The modes of everything that can be in front.
-const STACKS: [&[Mode]; 5] = [
+const STACKS: [&[Mode]; 6] = [
     &[Mode::Matrix, Mode::List, Mode::Global],
     &[Mode::List, Mode::Global],
     &[Mode::Diff, Mode::Global],
     &[Mode::Plan, Mode::Global],
     &[Mode::Text],
+    &[Mode::Plan, Mode::Text],
 ];
 
 fn keys(text: &str) -> Vec<Key> {
@@ -310,4 +311,22 @@ fn the_users_file_is_read_from_the_directory() {
         "{faults:?}"
     );
     assert!(faults[0].to_string().contains(FILE));
+}
+
+#[test]
+fn the_page_about_keymaps_is_right() {
+    let page = include_str!("../../../docs/keymaps.md");
+    let examples = page
+        .split("```")
+        .filter_map(|block| block.strip_prefix("toml"));
+    let mut read = 0;
+    for example in examples {
+        assert_eq!(laid_over(example).1, [""; 0], "{example}");
+        read += 1;
+    }
+    assert_eq!(read, 2);
+    let words = WORDS.iter().map(|(word, _)| *word);
+    for word in words.chain(Mode::WORDS.map(|(word, _)| word)) {
+        assert!(page.contains(&format!("`{word}`")), "{word}");
+    }
 }

@@ -514,4 +514,58 @@ mod tests {
         );
         assert!(titled.contains("&lt;a&gt;\u{fffd}"), "{titled}");
     }
+
+    /// A little of everything that screens draw.
+    fn sample() -> Buffer {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 61, 9));
+        let plain = Style::new();
+        let dim = plain.fg(Color::DarkGray);
+        let mut put = |x, y, text: &str, style| buffer.set_string(x, y, text, style);
+        put(1, 0, "bowline", plain.bold());
+        put(10, 0, "prod-eu ▪ shop ▪ ana", dim);
+        put(48, 0, " READ-ONLY ", plain.reversed());
+        put(
+            0,
+            1,
+            "╭─ matrix ─────────────────────┬────────────────────────────╮",
+            dim,
+        );
+        for y in 2..6 {
+            put(0, y, "│", dim);
+            put(31, y, "│", dim);
+            put(60, y, "│", dim);
+        }
+        put(
+            0,
+            6,
+            "╰──────────────────────────────┴────────────────────────────╯",
+            dim,
+        );
+        put(2, 2, "● v1.2.4", plain.fg(Color::Green));
+        put(14, 2, "checkout-service", plain);
+        put(2, 3, "✖ v1.2.3", plain.fg(Color::Red).bold());
+        put(14, 3, "↑1 ⚓ 2/5", plain.fg(Color::Yellow));
+        put(2, 4, "界 wide", plain.italic());
+        put(14, 4, "crossed out", plain.crossed_out().dim());
+        put(2, 5, "link", plain.underlined().fg(Color::LightBlue));
+        put(34, 2, "▁▂▃▄▅▆▇█ ▉▊▋▌▍▎▏▐▀", plain.fg(Color::Cyan));
+        put(34, 3, "├──┼──┤ ┏━┓", plain.fg(Color::Indexed(208)));
+        put(34, 4, "└──┴──┘ ┗━┛", plain.fg(Color::Indexed(208)));
+        put(34, 5, "a < b && c > d", plain.fg(Color::Rgb(200, 160, 255)));
+        put(1, 8, "P promote  R rollback  ? help", dim);
+        buffer.set_style(Rect::new(1, 3, 30, 1), plain.bg(Color::Rgb(48, 52, 70)));
+        buffer
+    }
+
+    #[test]
+    fn a_screen_as_a_picture() {
+        let mut settings = insta::Settings::clone_current();
+        settings.set_snapshot_path("../../../snapshots/tui");
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        settings.bind(|| {
+            insta::assert_snapshot!("picture-dark", svg(&sample(), &DARK, Some("bowline")));
+            insta::assert_snapshot!("picture-text", super::super::text(&sample()));
+        });
+    }
 }

@@ -84,6 +84,8 @@ pub struct Totals {
     pub held: usize,
     /// Those that are behind somewhere.
     pub behind: usize,
+    /// How many bytes all of them have.
+    pub size: usize,
 }
 
 impl Totals {
@@ -94,6 +96,8 @@ impl Totals {
         add(&mut self.progressing, standing.progressing);
         add(&mut self.held, standing.held > 0);
         add(&mut self.behind, standing.behind > 0);
+        let size = usize::try_from(standing.size).unwrap_or(usize::MAX);
+        self.size = change(self.size, size);
     }
 }
 

@@ -2,8 +2,11 @@
 //!
 //! In a healthy fleet it is quiet. The cursor begins on the worst place in production.
 
-mod pane;
+pub(super) mod pane;
+mod travel;
 mod view;
+
+pub(in crate::tui) use view::health;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,6 +22,7 @@ use crate::tui::effect::{Answer, Effect, Place, Ticket};
 use crate::tui::filter::{self, Filter};
 use crate::tui::model::{Level, Subject, Turn};
 use crate::tui::roster::{Kind, Roster, Sort};
+use crate::tui::theme::Role;
 
 /// How long the mark of somebody's change stays on a cell.
 const RECENT: SignedDuration = SignedDuration::from_secs(8);
@@ -43,6 +47,9 @@ pub struct State {
     recent: HashMap<Key, Timestamp>,
     /// The generations that pins had.
     generations: HashMap<Key, i64>,
+    /// The moment that is looked at; the present where there is none.
+    travel: Option<travel::Travel>,
+    reading: Option<travel::Reading>,
 }
 
 impl std::fmt::Debug for State {
@@ -62,6 +69,31 @@ impl State {
     /// Returns the rows, once there are some.
     pub fn roster(&self) -> Option<&Roster> {
         self.roster.as_ref()
+    }
+
+    /// Returns the rows, to filter them.
+    pub fn roster_mut(&mut self) -> Option<&mut Roster> {
+        self.roster.as_mut()
+    }
+
+    /// Returns the totals, for the line under the header.
+    pub fn totals(&self) -> Vec<(String, Role)> {
+        let Some(roster) = &self.roster else {
+            return Vec::new();
+        };
+        let totals = roster.totals();
+        let parts = [
+            (totals.rows, "components", Role::Muted),
+            (totals.degraded, "degraded", Role::Degraded),
+            (totals.progressing, "rolling", Role::Progressing),
+            (totals.held, "held", Role::Hold),
+            (totals.behind, "behind", Role::Behind),
+            (roster.marked().len(), "marked", Role::Marked),
+        ];
+        let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
+        parts
+            .map(|(count, word, role)| (format!("{count} {word}"), role))
+            .collect()
     }
 
     /// Returns what the cursor is on.
@@ -108,13 +140,6 @@ impl State {
             components,
             release: pin.map(|pin| pin.release.to_string()),
             environment,
-        }
-    }
-
-    /// Shows what a filter keeps.
-    pub fn filter(&mut self, filter: Filter) {
-        if let Some(roster) = &mut self.roster {
-            roster.set_filter(filter);
         }
     }
 
@@ -224,7 +249,12 @@ impl State {
     }
 
     /// Takes what a request brought.
-    pub fn answer(&mut self, ticket: Ticket, answer: Answer, _: &mut Turn<'_>) -> Option<Answer> {
+    pub fn answer(
+        &mut self,
+        ticket: Ticket,
+        answer: Answer,
+        turn: &mut Turn<'_>,
+    ) -> Option<Answer> {
         match (answer, &self.asking) {
             (Answer::Cause(_, entry), Some((asked, of))) if *asked == ticket => {
                 // A long session looks at many.
@@ -235,12 +265,31 @@ impl State {
                 self.asking = None;
                 None
             }
-            (answer, _) => Some(answer),
+            (answer, _) => self.recorded(ticket, answer, turn),
         }
     }
 
     /// Does what a key means here.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
+        match action {
+            Action::TimeTravel => {
+                self.travel(None, turn);
+                return Handled::Yes;
+            }
+            Action::StepBack | Action::StepForth => {
+                self.step(action == Action::StepBack, turn);
+                return Handled::Yes;
+            }
+            Action::Live | Action::Back if self.come_back() => return Handled::Yes,
+            action if action.plans() && self.travel.is_some() => {
+                turn.say(
+                    Level::Warning,
+                    "this is the past: esc comes back to the present, where plans are made",
+                );
+                return Handled::Yes;
+            }
+            _ => {}
+        }
         let Some(roster) = &mut self.roster else {
             return Handled::No;
         };
@@ -259,7 +308,7 @@ impl State {
             Action::Right => self.column = (self.column + 1).min(columns.saturating_sub(1)),
             Action::NextFault | Action::PreviousFault => {
                 match roster.step_to_fault(action == Action::NextFault) {
-                    true => self.to_fault(turn.world, turn.now),
+                    true => self.go_to_fault(turn.world, turn.now),
                     false => turn.say(Level::Info, "nothing that is shown is at fault"),
                 }
             }
@@ -304,7 +353,7 @@ impl State {
     }
 
     /// Moves the cursor to the column of the selected row that is at fault, if its own is not.
-    fn to_fault(&mut self, world: &World, now: Timestamp) {
+    fn go_to_fault(&mut self, world: &World, now: Timestamp) {
         let Some((roster, component)) = self
             .roster
             .as_ref()

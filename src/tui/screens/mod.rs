@@ -3,15 +3,33 @@
 //! A screen knows the read model and what it was answered; what it wants of the rest it says through its
 //! [`Turn`]. Screens do not know each other but by the names they open.
 
+pub mod audit;
+pub mod collect;
+pub mod component;
+pub mod contexts;
+pub mod describe;
+pub mod diff;
+pub mod help;
+mod history;
+pub mod list;
+pub mod log;
 pub mod matrix;
 pub mod plan;
+pub mod revisions;
+pub mod since;
+pub mod tasks;
+#[cfg(test)]
+mod tests;
 
 use crossterm::event::KeyEvent;
 
 use super::action::{Action, Mode};
-use super::effect::{Answer, Ticket};
+use super::effect::{Answer, Comparison, Ticket};
+use super::filter::Filter;
 use super::model::{Subject, Turn};
 use super::pen::Sheet;
+use super::roster::Roster;
+use super::theme::Role;
 use crate::engine::world::World;
 use crate::engine::world::feed::Touched;
 
@@ -22,6 +40,32 @@ pub enum Screen {
     Matrix(Box<matrix::State>),
     /// What an action would do, and its confirmation.
     Plan(Box<plan::State>),
+    /// Releases, pins or snapshots.
+    List(Box<list::State>),
+    /// One object as text.
+    Describe(Box<describe::State>),
+    /// What can be collected.
+    Collect(Box<collect::State>),
+    /// What is on record.
+    Audit(Box<audit::State>),
+    /// One entry of the record.
+    Entry(Box<audit::entry::State>),
+    /// What goes on by itself.
+    Tasks(Box<tasks::State>),
+    /// What was done, as commands.
+    Log(Box<log::State>),
+    /// Where one can go.
+    Contexts(Box<contexts::State>),
+    /// What the keys do.
+    Help(Box<help::State>),
+    /// What two sides have of the same objects.
+    Diff(Box<diff::State>),
+    /// One component in its environments.
+    Component(Box<component::State>),
+    /// The revisions of a pin.
+    Revisions(Box<revisions::State>),
+    /// What changed around the start of an incident.
+    Since(Box<since::State>),
 }
 
 /// Whether a screen did something with what it was told.
@@ -39,6 +83,19 @@ impl Screen {
         match self {
             Self::Matrix(state) => state.title(),
             Self::Plan(state) => state.order.verb().to_owned(),
+            Self::List(state) => state.title().to_owned(),
+            Self::Describe(state) => state.title(),
+            Self::Collect(_) => "gc".to_owned(),
+            Self::Audit(_) => "audit".to_owned(),
+            Self::Entry(state) => state.title(),
+            Self::Tasks(_) => "tasks".to_owned(),
+            Self::Log(_) => "command log".to_owned(),
+            Self::Contexts(_) => "contexts".to_owned(),
+            Self::Help(_) => "help".to_owned(),
+            Self::Diff(_) => "diff".to_owned(),
+            Self::Component(state) => state.title(),
+            Self::Revisions(state) => state.title(),
+            Self::Since(_) => "since".to_owned(),
         }
     }
 
@@ -47,6 +104,19 @@ impl Screen {
         match self {
             Self::Matrix(_) => &[Mode::Matrix, Mode::List, Mode::Global],
             Self::Plan(state) => state.modes(),
+            Self::Describe(_) => &[Mode::Diff, Mode::List, Mode::Global],
+            Self::Help(_) => &[Mode::Text],
+            Self::Diff(_) => &[Mode::Diff, Mode::Global],
+            Self::List(_)
+            | Self::Component(_)
+            | Self::Revisions(_)
+            | Self::Since(_)
+            | Self::Collect(_)
+            | Self::Audit(_)
+            | Self::Entry(_)
+            | Self::Tasks(_)
+            | Self::Log(_)
+            | Self::Contexts(_) => &[Mode::List, Mode::Global],
         }
     }
 
@@ -72,6 +142,164 @@ impl Screen {
                 (Action::Diff, "diff"),
                 (Action::CopyCommand, "copy the command"),
             ],
+            Self::List(_) => &[
+                (Action::Open, "look into"),
+                (Action::Promote, "promote"),
+                (Action::Rollback, "rollback"),
+                (Action::Hold, "hold"),
+                (Action::MarkBad, "mark bad"),
+                (Action::Mark, "mark"),
+                (Action::Filter, "filter"),
+                (Action::Sort, "sort"),
+                (Action::Columns, "columns"),
+                (Action::Help, "help"),
+            ],
+            Self::Describe(_) => &[
+                (Action::Filter, "find"),
+                (Action::NextHunk, "next"),
+                (Action::Copy, "copy"),
+                (Action::CopyCommand, "copy the command"),
+                (Action::Back, "back"),
+                (Action::Help, "help"),
+            ],
+            Self::Collect(_) => &[
+                (Action::Collect, "collect"),
+                (Action::FaultsOnly, "only what goes"),
+                (Action::Open, "look into"),
+                (Action::Filter, "filter"),
+                (Action::Sort, "sort"),
+                (Action::Help, "help"),
+            ],
+            Self::Audit(_) => &[
+                (Action::Open, "open"),
+                (Action::Diff, "what it changed"),
+                (Action::Filter, "filter"),
+                (Action::NextFault, "what is broken"),
+                (Action::Command, "command"),
+                (Action::Help, "help"),
+            ],
+            Self::Entry(_) => &[
+                (Action::Left, "entry before"),
+                (Action::Right, "entry after"),
+                (Action::Diff, "what it changed"),
+                (Action::Open, "as YAML"),
+                (Action::Back, "back"),
+                (Action::Help, "help"),
+            ],
+            Self::Tasks(_) => &[
+                (Action::Undo, "undo"),
+                (Action::Interrupt, "stop"),
+                (Action::CopyCommand, "copy the command"),
+                (Action::Back, "back"),
+                (Action::Help, "help"),
+            ],
+            Self::Log(_) => &[
+                (Action::Copy, "copy bowline's"),
+                (Action::CopyCommand, "copy kubectl's"),
+                (Action::Back, "back"),
+                (Action::Help, "help"),
+            ],
+            Self::Contexts(_) => &[
+                (Action::Open, "go there"),
+                (Action::Filter, "filter"),
+                (Action::Back, "back"),
+                (Action::Help, "help"),
+            ],
+            Self::Diff(_) => &[
+                (Action::NextHunk, "next hunk"),
+                (Action::PreviousHunk, "hunk before"),
+                (Action::NextObject, "object"),
+                (Action::Fold, "fold"),
+                (Action::Layout, "layout"),
+                (Action::Noise, "noise"),
+                (Action::Copy, "copy"),
+                (Action::Back, "back"),
+                (Action::Help, "help"),
+            ],
+            Self::Revisions(_) | Self::Component(_) => &[
+                (Action::Rollback, "roll back to it"),
+                (Action::Diff, "diff"),
+                (Action::Promote, "promote"),
+                (Action::Hold, "hold"),
+                (Action::MarkBad, "mark bad"),
+                (Action::Mark, "mark"),
+                (Action::Back, "back"),
+                (Action::Command, "command"),
+                (Action::Help, "help"),
+            ],
+            Self::Since(_) => &[
+                (Action::Open, "open"),
+                (Action::Diff, "diff"),
+                (Action::Rollback, "rollback"),
+                (Action::Hold, "hold"),
+                (Action::Back, "back"),
+                (Action::Help, "help"),
+            ],
+            Self::Help(_) => &[(Action::Confirm, "run it"), (Action::Back, "back")],
+        }
+    }
+
+    /// Returns the totals that stand at the right of the trail.
+    pub fn totals(&self, scene: &Scene<'_>) -> Vec<(String, Role)> {
+        match self {
+            Self::Matrix(state) => state.totals(),
+            Self::List(state) => state.totals(scene.world),
+            Self::Describe(state) => state.totals(),
+            Self::Collect(state) => state.totals(),
+            Self::Audit(state) => state.totals(),
+            Self::Tasks(_) => tasks::State::totals(&scene.model.tasks, scene.world),
+            Self::Contexts(state) => state.totals(),
+            Self::Since(state) => state.totals(),
+            Self::Help(state) => state.totals(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the filter, where there is something to filter.
+    pub fn filter(&self) -> Option<&Filter> {
+        match self {
+            Self::Matrix(state) => state.roster().map(Roster::filter),
+            Self::List(state) => Some(state.roster().filter()),
+            Self::Describe(state) => Some(state.filter()),
+            Self::Collect(state) => Some(state.filter()),
+            Self::Audit(state) => Some(state.filter()),
+            Self::Contexts(state) => Some(state.filter()),
+            _ => None,
+        }
+    }
+
+    /// Shows what a filter keeps.
+    pub fn set_filter(&mut self, filter: Filter) {
+        match self {
+            Self::Matrix(state) => {
+                if let Some(roster) = state.roster_mut() {
+                    roster.set_filter(filter);
+                }
+            }
+            Self::List(state) => state.roster_mut().set_filter(filter),
+            Self::Describe(state) => state.set_filter(filter),
+            Self::Collect(state) => state.set_filter(filter),
+            Self::Audit(state) => state.set_filter(filter),
+            Self::Contexts(state) => state.set_filter(filter),
+            _ => {}
+        }
+    }
+
+    /// Counts the rows that a filter keeps, where rows are counted.
+    pub fn shown(&self) -> Option<usize> {
+        match self {
+            Self::Matrix(state) => state.roster().map(Roster::len),
+            Self::List(state) => Some(state.roster().len()),
+            _ => None,
+        }
+    }
+
+    /// Returns what is selected as two sides to compare, where the screen knows them itself.
+    pub fn comparison(&self) -> Option<Comparison> {
+        match self {
+            Self::Audit(state) => state.comparison(),
+            Self::Entry(state) => state.comparison(),
+            _ => None,
         }
     }
 
@@ -80,6 +308,19 @@ impl Screen {
         match self {
             Self::Matrix(state) => state.act(action, turn),
             Self::Plan(state) => state.act(action, turn),
+            Self::List(state) => state.act(action, turn),
+            Self::Describe(state) => state.act(action, turn),
+            Self::Collect(state) => state.act(action, turn),
+            Self::Audit(state) => state.act(action, turn),
+            Self::Entry(state) => state.act(action, turn),
+            Self::Tasks(state) => state.act(action, turn),
+            Self::Log(state) => state.act(action, turn),
+            Self::Contexts(state) => state.act(action, turn),
+            Self::Help(state) => state.act(action, turn),
+            Self::Diff(state) => state.act(action, turn),
+            Self::Component(state) => state.act(action, turn),
+            Self::Revisions(state) => state.act(action, turn),
+            Self::Since(state) => state.act(action, turn),
         }
     }
 
@@ -87,7 +328,8 @@ impl Screen {
     pub fn key(&mut self, key: KeyEvent, turn: &mut Turn<'_>) -> Handled {
         match self {
             Self::Plan(state) => state.key(key, turn),
-            Self::Matrix(_) => Handled::No,
+            Self::Help(state) => state.key(key),
+            _ => Handled::No,
         }
     }
 
@@ -95,7 +337,8 @@ impl Screen {
     pub fn paste(&mut self, text: &str) -> Handled {
         match self {
             Self::Plan(state) => state.paste(text),
-            Self::Matrix(_) => Handled::No,
+            Self::Help(state) => state.paste(text),
+            _ => Handled::No,
         }
     }
 
@@ -109,6 +352,13 @@ impl Screen {
         match self {
             Self::Matrix(state) => state.answer(ticket, answer, turn),
             Self::Plan(state) => state.answer(ticket, answer, turn),
+            Self::Describe(state) => state.answer(ticket, answer),
+            Self::Audit(state) => state.answer(ticket, answer, turn),
+            Self::Diff(state) => state.answer(ticket, answer, turn),
+            Self::Component(state) => state.answer(ticket, answer, turn),
+            Self::Revisions(state) => state.answer(ticket, answer, turn),
+            Self::Since(state) => state.answer(ticket, answer, turn),
+            _ => Some(answer),
         }
     }
 
@@ -116,7 +366,12 @@ impl Screen {
     pub fn touched(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
         match self {
             Self::Matrix(state) => state.touched(touched, turn),
-            Self::Plan(_) => {}
+            Self::List(state) => state.touched(touched, turn),
+            Self::Collect(state) => state.touched(touched, turn),
+            Self::Audit(state) => state.touched(touched, turn),
+            Self::Component(state) => state.touched(touched, turn),
+            Self::Revisions(state) => state.touched(touched, turn),
+            _ => {}
         }
     }
 
@@ -124,7 +379,17 @@ impl Screen {
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
         match self {
             Self::Matrix(state) => state.tick(turn),
-            Self::Plan(_) => {}
+            Self::List(state) => state.tick(turn),
+            Self::Collect(state) => state.tick(turn),
+            Self::Audit(state) => state.tick(turn),
+            _ => {}
+        }
+    }
+
+    /// Takes another size of the terminal.
+    pub fn resized(&mut self, size: (u16, u16)) {
+        if let Self::Diff(state) = self {
+            state.resized(size);
         }
     }
 
@@ -133,6 +398,17 @@ impl Screen {
         match self {
             Self::Matrix(state) => state.subject(world),
             Self::Plan(state) => state.subject(),
+            Self::List(state) => state.subject(world),
+            Self::Describe(state) => state.subject(world),
+            Self::Collect(state) => state.subject(),
+            Self::Audit(state) => state.subject(),
+            Self::Entry(state) => state.subject(),
+            Self::Tasks(state) => state.subject(),
+            Self::Log(_) | Self::Contexts(_) | Self::Help(_) => Subject::default(),
+            Self::Diff(state) => state.subject(),
+            Self::Component(state) => state.subject(world),
+            Self::Revisions(state) => state.subject(),
+            Self::Since(state) => state.subject(),
         }
     }
 
@@ -141,6 +417,19 @@ impl Screen {
         match self {
             Self::Matrix(state) => state.view(sheet, scene),
             Self::Plan(state) => state.view(sheet, scene),
+            Self::List(state) => state.view(sheet, scene),
+            Self::Describe(state) => state.view(sheet, scene),
+            Self::Collect(state) => state.view(sheet, scene),
+            Self::Audit(state) => state.view(sheet, scene),
+            Self::Entry(state) => state.view(sheet, scene),
+            Self::Tasks(state) => state.view(sheet, scene),
+            Self::Log(state) => state.view(sheet, scene),
+            Self::Contexts(state) => state.view(sheet, scene),
+            Self::Help(state) => state.view(sheet, scene),
+            Self::Diff(state) => state.view(sheet, scene),
+            Self::Component(state) => state.view(sheet, scene),
+            Self::Revisions(state) => state.view(sheet, scene),
+            Self::Since(state) => state.view(sheet, scene),
         }
     }
 }

@@ -8,7 +8,7 @@ mod view;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::Timestamp;
 
-use super::Handled;
+use super::{Handled, Screen, diff};
 use crate::api::release::Verdict;
 use crate::engine::actions::undo::Undo;
 use crate::engine::apply::Applied;
@@ -18,7 +18,7 @@ use crate::engine::diff::Diff;
 use crate::engine::world::Key;
 use crate::tui::action::{Action, Mode};
 use crate::tui::confirm::{Confirmation, Demand};
-use crate::tui::effect::{Answer, Became, Effect, Refused, Ticket};
+use crate::tui::effect::{Answer, Became, Compare, Effect, Half, Place, Refused, Ticket};
 use crate::tui::model::{Level, Subject, Turn, Wish};
 use crate::tui::order::{Order, Prepared};
 use crate::tui::tasks::{self, Logged, Task};
@@ -176,6 +176,8 @@ impl State {
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
         let page = usize::from(turn.size.1 / 2).max(1);
         match action {
+            Action::Back | Action::Interrupt => return self.leave(turn),
+            _ if matches!(self.stage, Stage::Planning) => self.dropped += 1,
             Action::Up => self.scroll = self.scroll.saturating_sub(1),
             Action::Down => self.scroll += 1,
             Action::PageUp | Action::HalfPageUp => self.scroll = self.scroll.saturating_sub(page),
@@ -187,8 +189,6 @@ impl State {
                 turn.effects.push(Effect::Copy(line));
                 turn.say(Level::Info, "the command line is on the clipboard");
             }
-            Action::Back | Action::Interrupt => return self.leave(turn),
-            _ if matches!(self.stage, Stage::Planning) => self.dropped += 1,
             Action::Confirm | Action::Open => match &mut self.stage {
                 Stage::Asking(_, _, confirmation) => {
                     // The default is Cancel: only what was typed, or the button that was chosen, applies.
@@ -211,6 +211,7 @@ impl State {
                 }
             }
             Action::Undo => return self.undo(turn),
+            Action::Diff => self.differences(turn),
             _ => return Handled::No,
         }
         Handled::Yes
@@ -230,6 +231,55 @@ impl State {
         }
         turn.wishes.push(Wish::Close);
         Handled::Yes
+    }
+
+    /// Opens what changes as a diff of its own.
+    fn differences(&self, turn: &mut Turn<'_>) {
+        let (Stage::Asking(prepared, shown, _)
+        | Stage::Applying(prepared, shown)
+        | Stage::Applied(prepared, shown, _)) = &self.stage
+        else {
+            return;
+        };
+        let (Prepared::Moves(draft), Shown::Diffs(diffs)) = (&**prepared, shown) else {
+            let words = match shown {
+                Shown::Rendering => "what changes is still being rendered",
+                Shown::Failed(_) => "what changes cannot be rendered",
+                Shown::Diffs(_) => "this changes no object in an environment",
+            };
+            return turn.say(Level::Info, words);
+        };
+        let half = |what: String| Half {
+            what,
+            read: self.opened,
+        };
+        let (before, after) = match draft.plan.items.as_slice() {
+            [item] => {
+                let place = format!("{} in {}", item.component, item.environment);
+                let before = match &item.from {
+                    Some(from) => format!("{place}, release {}", from.name),
+                    None => format!("{place}, where it is not deployed"),
+                };
+                (before, format!("{place}, release {}", item.to.name))
+            }
+            items => (
+                "what runs now".to_owned(),
+                format!("what the plan brings to {} components", items.len()),
+            ),
+        };
+        let compare = Compare {
+            before: half(before),
+            after: half(after),
+            diff: diff::together(diffs.iter().flatten()),
+            notes: draft.notes.clone(),
+        };
+        let place = match &self.order {
+            Order::Move(order) => order.place(),
+            Order::Mark(_) | Order::Collect(_) => None,
+        };
+        let place = place.map(|(component, environment)| Place::new(component, environment));
+        let opened = diff::State::given(compare, place, turn);
+        turn.open(Screen::Diff(Box::new(opened)));
     }
 
     /// Plans the reverse of what was just done.
@@ -322,7 +372,11 @@ impl State {
         }
         match answer {
             Answer::Planned(Ok(prepared)) => {
-                let confirmation = Confirmation::new(Demand::of(&prepared, turn.world));
+                let mut demand = Demand::of(&prepared, turn.world);
+                if turn.ground.protected && turn.ground.unwritable(turn.now).is_some() {
+                    demand.on_protected(&turn.ground.target);
+                }
+                let confirmation = Confirmation::new(demand);
                 let shown = match *prepared {
                     Prepared::Moves(_) => Shown::Rendering,
                     Prepared::Mark(_) | Prepared::Collection(_) => Shown::Diffs(Vec::new()),

@@ -104,7 +104,7 @@ pub(super) fn of_16(colour: Color) -> Color {
         125.0..170.0 => (Color::Green, Color::LightGreen),
         170.0..225.0 => (Color::Cyan, Color::LightCyan),
         225.0..295.0 => (Color::Blue, Color::LightBlue),
-        295.0..350.0 => (Color::Magenta, Color::LightMagenta),
+        295.0..358.0 => (Color::Magenta, Color::LightMagenta),
         _ => (Color::Red, Color::LightRed),
     };
     if light < 0.7 { dull } else { bright }

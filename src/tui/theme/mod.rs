@@ -146,13 +146,16 @@ impl Theme {
     /// Returns how something looks that lies on something else, as a glyph on a selected row: the ground
     /// shows below it, and where there are few colours, all of the ground does.
     pub fn on(&self, ground: Role, role: Role) -> Style {
-        let (ground, role) = (self.style(ground), self.style(role));
+        let paper = self.style(Role::Text).bg;
+        let (ground, mut role) = (self.style(ground), self.style(role));
         if self.depth <= Depth::Ansi16 {
-            role.patch(ground)
-        } else {
-            // A badge keeps its own ground.
-            ground.patch(role)
+            return role.patch(ground);
         }
+        // A badge keeps a ground of its own; the paper of the whole screen is none, and the terminal's own
+        // letters need not be read on a ground that is not the terminal's.
+        role.bg = role.bg.filter(|bg| Some(*bg) != paper);
+        role.fg = role.fg.filter(|fg| *fg != Color::Reset);
+        ground.patch(role)
     }
 
     /// Brings its colours down to what a terminal has.

@@ -1,5 +1,7 @@
 //! Small things that several screens draw alike. They keep nothing.
 
+pub mod table;
+
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::text;
@@ -10,6 +12,7 @@ pub fn wrap(words: &str, width: usize) -> Vec<String> {
     let cleaned = text::clean(words);
     let mut lines = Vec::new();
     for paragraph in cleaned.split('\n') {
+        let before = lines.len();
         let mut line = String::new();
         for word in paragraph.split_whitespace() {
             let mut word = word.to_owned();
@@ -32,7 +35,10 @@ pub fn wrap(words: &str, width: usize) -> Vec<String> {
             }
             line = word;
         }
-        lines.push(line);
+        // A word that was cut to its end leaves nothing; an empty paragraph is a line.
+        if !line.is_empty() || lines.len() == before {
+            lines.push(line);
+        }
     }
     lines
 }

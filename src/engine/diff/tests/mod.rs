@@ -957,6 +957,22 @@ proptest! {
     }
 
     #[test]
+    fn what_is_cut_down_is_what_would_have_been_made(
+        before in proptest::collection::vec(json_value(), 0..3),
+        after in proptest::collection::vec(json_value(), 0..3),
+        options in options(),
+    ) {
+        let options = Options { deadline: None, ..options };
+        let whole = diff(&before, &after, &Options { context: WHOLE, ..options });
+        let cut = whole.narrowed(options.context);
+        prop_assert_eq!(cut.unified(), diff(&before, &after, &options).unified());
+        for object in cut.objects {
+            let lines = Lines { hunks: object.hunks, coarse: None };
+            prop_assert!(is_consistent(&lines));
+        }
+    }
+
+    #[test]
     fn nothing_differs_from_itself(values in proptest::collection::vec(json_value(), 0..3), options in options()) {
         let found = diff(&values, &values, &options);
         prop_assert!(found.is_empty());

@@ -5,7 +5,8 @@ use jiff::Timestamp;
 use super::State;
 use crate::api::audit::{Action, AuditEntry};
 use crate::api::release::Verdict;
-use crate::engine::matrix::{self, Cell, Health};
+use crate::engine::matrix::{self, Cell, Columns, Health};
+use crate::engine::past::{Change, Recorded};
 use crate::engine::world::{Key, Pin, World};
 use crate::text;
 use crate::tui::model::Ground;
@@ -26,26 +27,65 @@ pub fn view(state: &State, sheet: &mut Sheet<'_>, scene: &Scene<'_>, roster: &Ro
     let title = format!("{} in {environment}", component.name);
     sheet.rule(0, &title, Role::Title);
     let width = usize::from(sheet.width().saturating_sub(4));
-    let mut row = 1;
-    for (sentence, role) in sentences(state, sheet, scene, roster, component) {
-        for line in wrap(&sentence, width) {
-            sheet.line(row).skip(3).put(&line, role);
-            row += 1;
+    if let Some(travel) = &state.travel {
+        let then = travel.past.then(scene.world, roster.columns(), travel.at);
+        let ran = then.cell(component, state.column);
+        let moved = travel.past.moved(component, environment, travel.at);
+        let changed = travel.past.at(travel.at);
+        let said = past(ran, moved, changed, &scene.model.ground, sheet.now);
+        put(sheet, width, said);
+        return;
+    }
+    let pin = scene.world.pin_of(component, environment);
+    let cause = pin.and_then(|pin| state.causes.get(&(pin.uid.clone(), pin.generation)));
+    let cause = cause.and_then(Option::as_deref).map(Cause::of);
+    let place = (roster.columns(), state.column);
+    let said = sentences(sheet, scene, place, component, cause.as_ref());
+    put(sheet, width, said);
+}
+
+/// Draws sentences below the title.
+fn put(sheet: &mut Sheet<'_>, width: usize, said: Vec<(String, Role)>) {
+    let lines = said.iter().flat_map(|(sentence, role)| {
+        let lines = wrap(sentence, width).into_iter();
+        lines.map(move |line| (line, *role))
+    });
+    for (row, (line, role)) in (1..).zip(lines) {
+        sheet.line(row).skip(3).put(&line, role);
+    }
+}
+
+/// Who put a pin where it is, and why.
+pub(in crate::tui::screens) struct Cause<'a> {
+    /// What was done.
+    pub action: Action,
+    /// By whom.
+    pub actor: Option<&'a str>,
+    /// Why.
+    pub reason: Option<&'a str>,
+}
+
+impl<'a> Cause<'a> {
+    fn of(entry: &'a AuditEntry) -> Self {
+        Self {
+            action: entry.spec.action,
+            actor: entry.spec.actor.as_deref(),
+            reason: entry.spec.reason.as_deref(),
         }
     }
 }
 
-fn sentences(
-    state: &State,
+/// Says everything of a cell in whole sentences.
+pub(in crate::tui::screens) fn sentences(
     sheet: &Sheet<'_>,
     scene: &Scene<'_>,
-    roster: &Roster,
+    (columns, column): (&Columns, usize),
     component: &Key,
+    cause: Option<&Cause<'_>>,
 ) -> Vec<(String, Role)> {
     let (world, ground) = (scene.world, &scene.model.ground);
-    let columns = roster.columns();
-    let environment = columns.names().get(state.column).map_or("", |name| &**name);
-    let cell = matrix::cell(world, columns, component, state.column, sheet.now);
+    let environment = columns.names().get(column).map_or("", |name| &**name);
+    let cell = matrix::cell(world, columns, component, column, sheet.now);
     let pin = world.pin_of(component, environment);
     let (Some(cell), Some(pin)) = (cell, pin) else {
         let newest = world.releases_of(component).next();
@@ -60,17 +100,7 @@ fn sentences(
             Role::Muted,
         )];
     };
-    let cause = state.causes.get(&(pin.uid.clone(), pin.generation));
-    let mut said = vec![(
-        what(
-            &cell,
-            pin,
-            cause.and_then(Option::as_deref),
-            ground,
-            sheet.now,
-        ),
-        Role::Text,
-    )];
+    let mut said = vec![(what(&cell, pin, cause, ground, sheet.now), Role::Text)];
     said.extend(wrong(&cell, pin));
     said.extend(holds(&cell, ground, sheet.now));
     said.push((
@@ -85,7 +115,7 @@ fn sentences(
 fn what(
     cell: &Cell<'_>,
     pin: &Pin,
-    cause: Option<&AuditEntry>,
+    cause: Option<&Cause<'_>>,
     ground: &Ground,
     now: Timestamp,
 ) -> String {
@@ -94,11 +124,10 @@ fn what(
         .map(|since| format!(" since {}", ground.clock(since, now)));
     let mut words = format!("{}{}", cell.label, since.unwrap_or_default());
     match cause {
-        Some(entry) => {
-            let spec = &entry.spec;
-            let actor = spec.actor.as_deref().unwrap_or("somebody");
-            words += &format!(", {} by {actor}", done(spec.action));
-            if let Some(reason) = &spec.reason {
+        Some(cause) => {
+            let actor = cause.actor.unwrap_or("somebody");
+            words += &format!(", {} by {actor}", done(cause.action));
+            if let Some(reason) = cause.reason {
                 words += &format!(": \"{reason}\"");
             }
         }
@@ -226,4 +255,41 @@ fn made_of(cell: &Cell<'_>, world: &World, component: &Key, pin: &Pin) -> String
         parts.push("no hold".to_owned());
     }
     parts.join("   ")
+}
+
+/// Says what was, as far as it is on record, and what changed at the very moment.
+fn past(
+    ran: Recorded<'_>,
+    moved: Option<&Change>,
+    changed: &[Change],
+    ground: &Ground,
+    now: Timestamp,
+) -> Vec<(String, Role)> {
+    let what = match ran {
+        Recorded::NotYet => "The record begins later: nothing is known of this moment.".to_owned(),
+        Recorded::Nothing => "Nothing was deployed there.".to_owned(),
+        Recorded::Ran(cell) => {
+            let by = moved.map(|change| {
+                let did = change.action.map_or("changed", done);
+                let actor = change.actor.as_deref().unwrap_or("somebody");
+                let why = change.reason.as_deref().map(|why| format!(": \"{why}\""));
+                let when = ground.clock(change.at, now);
+                format!(", {did} by {actor} at {when}{}", why.unwrap_or_default())
+            });
+            format!("{} ran there{}.", cell.label, by.unwrap_or_default())
+        }
+    };
+    let mut said = vec![(what, Role::Text)];
+    said.extend(changed.iter().map(|change| {
+        let did = change.action.map_or("changed", done);
+        let actor = change.actor.as_deref().unwrap_or("somebody");
+        let environment = change.environment.as_deref().unwrap_or("all environments");
+        let to = change.to.as_deref().unwrap_or("nothing");
+        let words = format!(
+            "At this moment {} in {environment} was {did} by {actor}: {to}.",
+            change.component.name
+        );
+        (words, Role::AsOf)
+    }));
+    said
 }

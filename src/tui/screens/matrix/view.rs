@@ -2,6 +2,7 @@
 
 use super::{RECENT, State};
 use crate::engine::matrix::{self, Cell, Columns, Health};
+use crate::engine::past::Recorded;
 use crate::engine::world::{Freshness, Source, World};
 use crate::text;
 use crate::tui::pen::{Glyphs, Pen, Sheet};
@@ -156,14 +157,23 @@ impl State {
         row: &Seen<'_>,
     ) {
         let glyphs = sheet.glyphs;
-        let cells: Vec<Option<Cell<'_>>> = (0..columns.names().len())
-            .map(|column| matrix::cell(world, columns, row.key, column, sheet.now))
-            .collect();
+        let cells: Vec<Option<Cell<'_>>> = match &self.travel {
+            None => matrix::row(world, columns, row.key, sheet.now),
+            Some(travel) => {
+                let then = travel.past.then(world, columns, travel.at);
+                let row = then.row(row.key).into_iter();
+                row.map(Recorded::cell).collect()
+            }
+        };
+        let age = |since| match &self.travel {
+            None => sheet.age(since),
+            Some(travel) => text::age(travel.at.duration_since(since).as_secs()),
+        };
         let ages: Vec<Option<String>> = cells
             .iter()
             .map(|cell| {
                 let since = cell.as_ref().and_then(|cell| cell.since)?;
-                (layout.cell >= 18).then(|| sheet.age(since))
+                (layout.cell >= 18).then(|| age(since))
             })
             .collect();
         let recent: Vec<bool> = columns
@@ -339,7 +349,7 @@ fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         Freshness::Loading => vec!["the target is being read".to_owned()],
         Freshness::Stale { why, denied: true, .. } => vec![
             format!("pins cannot be read: {why}"),
-            "ask for the role bowline-viewer, or choose another namespace with :ns NAME".to_owned(),
+            "ask for the role bowline-reader, or choose another namespace with :ns NAME".to_owned(),
         ],
         Freshness::Stale { why, .. } => vec![
             format!("the target does not answer: {why}"),

@@ -1,0 +1,313 @@
+//! How quickly releases of one data plane are reconciled while another one does not answer, or while
+//! resources beside them cannot be deleted. `cargo bench --bench planes` prints the ratios of the 99th
+//! percentiles to those of the same run in which nothing is wrong.
+//!
+//! Against a real kube-apiserver: the healthy data plane is the cluster itself, the other one is the same
+//! cluster behind a gate that can go silent. What is measured is the time from the write of a rendered
+//! release to the status that says it is ready. Rounds alternate, so that what else the machine does hits
+//! all alike.
+
+// A benchmark that cannot run has nothing better to do than to stop.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+#[path = "../tests/cluster/mod.rs"]
+mod cluster;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bowline::api::{DataPlane, Environment, RenderedRelease};
+use bowline::connect::DataPlanes;
+use bowline::controllers::rendered::{self, Settings, Ways};
+use bowline::controllers::{Context, all};
+use bowline::resolve::git::{self, Git};
+use futures::{StreamExt, TryStreamExt};
+use http::Request;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use kube::client::Body;
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Client, Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+const NAMESPACE: &str = "planes";
+/// Releases on the healthy data plane, which are measured.
+const MEASURED: usize = 40;
+/// How often each of them changes in a round.
+const CHANGES: usize = 10;
+/// How many of them are under way at a time.
+const AT_ONCE: usize = 4;
+/// Releases on the data plane that goes silent, and releases that cannot end.
+const BAD: usize = 100;
+const ROUNDS: usize = 3;
+/// How long a request to a data plane may take: many are given up within a round.
+const DEADLINE: Duration = Duration::from_millis(500);
+
+fn main() {
+    // `cargo test --benches` asks whether it runs, not how fast.
+    if std::env::args().any(|argument| argument == "--test") {
+        return;
+    }
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(measure());
+}
+
+async fn measure() {
+    let Some(cluster) = cluster::Cluster::start(cluster::Options::default()).await else {
+        return;
+    };
+    let client = cluster.client();
+    cluster::install_bowline(&client).await;
+    let bench = Bench::open(client).await;
+    let running = bench.run();
+    for number in 0..MEASURED {
+        bench.release(&format!("web-{number}"), "near", 0).await;
+    }
+    for number in 0..BAD {
+        bench.release(&format!("far-{number}"), "far", 0).await;
+    }
+    bench.settled().await;
+    bench.round(0).await;
+    let (mut quiet, mut silent, mut stuck) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        quiet.extend(bench.round(3 * round + 1).await);
+        bench.silent.store(true, Ordering::SeqCst);
+        // Everything that is there wants something, again and again.
+        let (_, times) = tokio::join!(bench.stir(round + 1), bench.round(3 * round + 2));
+        silent.extend(times);
+        bench.silent.store(false, Ordering::SeqCst);
+        bench.settled().await;
+        bench.stick(round).await;
+        stuck.extend(bench.round(3 * round + 3).await);
+        bench.unstick(round).await;
+    }
+    drop(running);
+    let quiet = told("nothing is wrong", &mut quiet);
+    let silent = told("another data plane is silent", &mut silent);
+    let stuck = told("resources cannot be deleted", &mut stuck);
+    println!(
+        "p99 while a data plane with {BAD} releases is silent / quiet = {:.2}; while {BAD} releases cannot end / quiet = {:.2} (goal: at most 2)",
+        silent / quiet,
+        stuck / quiet
+    );
+}
+
+/// Prints what was measured, and returns the 99th percentile.
+fn told(what: &str, times: &mut [Duration]) -> f64 {
+    times.sort();
+    let at = |part: f64| times[((times.len() - 1) as f64 * part) as usize].as_secs_f64() * 1000.0;
+    println!(
+        "{what}: {} reconciles, median {:.1} ms, p99 {:.1} ms, longest {:.1} ms",
+        times.len(),
+        at(0.5),
+        at(0.99),
+        at(1.0)
+    );
+    at(0.99)
+}
+
+struct Bench {
+    client: Client,
+    silent: Arc<AtomicBool>,
+    /// The generation of each release that is ready, and when it was heard of.
+    ready: watch::Receiver<HashMap<String, i64>>,
+    _following: tokio::task::JoinHandle<()>,
+}
+
+impl Bench {
+    async fn open(client: Client) -> Self {
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        put(&namespaces, NAMESPACE, Value::Null).await;
+        let planes: Api<DataPlane> = Api::namespaced(client.clone(), NAMESPACE);
+        put(&planes, "near", json!({"inCluster": {}})).await;
+        put(&planes, "far", json!({"context": {"name": "far"}})).await;
+        let environments: Api<Environment> = Api::namespaced(client.clone(), NAMESPACE);
+        for name in ["near", "far"] {
+            let spec =
+                json!({"dataPlaneRef": {"name": name}, "namespace": format!("planes-{name}")});
+            put(&environments, name, spec).await;
+        }
+        let (sender, ready) = watch::channel(HashMap::new());
+        let releases: Api<RenderedRelease> = Api::namespaced(client.clone(), NAMESPACE);
+        let following = tokio::spawn(async move {
+            let found = watcher(releases, watcher::Config::default()).default_backoff();
+            let mut found = std::pin::pin!(found.touched_objects());
+            while let Some(release) = found.try_next().await.unwrap() {
+                sender.send_modify(|ready| note(ready, &release));
+            }
+        });
+        Self {
+            client,
+            silent: Arc::default(),
+            ready,
+            _following: following,
+        }
+    }
+
+    /// Runs the controller until what it returns is dropped.
+    fn run(&self) -> tokio::sync::oneshot::Sender<()> {
+        let (inner, silent) = (self.client.clone(), self.silent.clone());
+        let gate = tower::service_fn(move |request: Request<Body>| {
+            let (inner, silent) = (inner.clone(), silent.clone());
+            async move {
+                if silent.load(Ordering::SeqCst) {
+                    std::future::pending::<()>().await;
+                }
+                inner.send(request).await
+            }
+        });
+        let far = Client::new(gate, "default");
+        let contexts = BTreeMap::from([("far".to_owned(), far)]);
+        let ways = Ways {
+            settings: Settings {
+                deadline: DEADLINE,
+                ..Settings::default()
+            },
+            ..Ways::new(DataPlanes::given(self.client.clone(), false, contexts))
+        };
+        let context = Arc::new(Context::new(
+            self.client.clone(),
+            Some(NAMESPACE.to_owned()),
+            Arc::new(Timestamp::now),
+            Git::new(git::Settings::new(std::env::temp_dir())),
+            Arc::default(),
+        ));
+        let (told, stopped) = tokio::sync::oneshot::channel::<()>();
+        let stop = all::stop(async {
+            let _ = stopped.await;
+        });
+        tokio::spawn(rendered::run(context, ways, stop));
+        told
+    }
+
+    /// Writes a release with three resources, and returns its generation.
+    async fn release(&self, name: &str, environment: &str, value: usize) -> i64 {
+        let map = |id: &str| {
+            let name = format!("{name}-{id}");
+            let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": format!("planes-{environment}")}, "data": {"value": value.to_string()}});
+            json!({"id": id, "object": object})
+        };
+        let spec = json!({"owner": {"projectName": "shop", "componentName": name}, "environmentName": environment, "resources": [map("a"), map("b"), map("c")]});
+        let releases: Api<RenderedRelease> = Api::namespaced(self.client.clone(), NAMESPACE);
+        put(&releases, name, spec)
+            .await
+            .metadata
+            .generation
+            .unwrap()
+    }
+
+    async fn until_ready(&self, name: &str, generation: i64) {
+        let mut ready = self.ready.clone();
+        let is_ready = |ready: &HashMap<String, i64>| ready.get(name) >= Some(&generation);
+        ready.wait_for(is_ready).await.unwrap();
+    }
+
+    /// Changes every measured release so many times, and returns how long each change took.
+    async fn round(&self, round: usize) -> Vec<Duration> {
+        let changes = futures::stream::iter(0..MEASURED * CHANGES).map(|number| async move {
+            let name = format!("web-{}", number % MEASURED);
+            let begun = Instant::now();
+            let value = 1 + round * CHANGES + number / MEASURED;
+            let generation = self.release(&name, "near", value).await;
+            self.until_ready(&name, generation).await;
+            begun.elapsed()
+        });
+        changes.buffer_unordered(AT_ONCE).collect().await
+    }
+
+    /// Changes everything on the other data plane.
+    async fn stir(&self, value: usize) {
+        let changes = futures::stream::iter(0..BAD);
+        let changed = changes.for_each_concurrent(AT_ONCE, |number| async move {
+            self.release(&format!("far-{number}"), "far", value).await;
+        });
+        changed.await;
+    }
+
+    /// Waits until everything that is there is ready.
+    async fn settled(&self) {
+        let releases: Api<RenderedRelease> = Api::namespaced(self.client.clone(), NAMESPACE);
+        for release in releases.list(&Default::default()).await.unwrap() {
+            let generation = release.metadata.generation.unwrap();
+            self.until_ready(&release.name_any(), generation).await;
+        }
+    }
+
+    /// Makes releases, and deletes them while something keeps their resources.
+    async fn stick(&self, round: usize) {
+        let releases: Api<RenderedRelease> = Api::namespaced(self.client.clone(), NAMESPACE);
+        for number in 0..BAD {
+            let name = format!("stuck-{round}-{number}");
+            let generation = self.release(&name, "near", 0).await;
+            self.until_ready(&name, generation).await;
+            self.keep(&name, json!(["shop.example/never"])).await;
+            let now = DeleteParams::default();
+            releases.delete(&name, &now).await.unwrap();
+        }
+        // All of them are at it.
+        let mut ready = self.ready.clone();
+        let none = |ready: &HashMap<String, i64>| !ready.keys().any(|it| it.starts_with("stuck-"));
+        ready.wait_for(none).await.unwrap();
+    }
+
+    async fn unstick(&self, round: usize) {
+        for number in 0..BAD {
+            self.keep(&format!("stuck-{round}-{number}"), json!(null))
+                .await;
+        }
+        let releases: Api<RenderedRelease> = Api::namespaced(self.client.clone(), NAMESPACE);
+        for number in 0..BAD {
+            let name = format!("stuck-{round}-{number}");
+            let gone = |it: Option<&RenderedRelease>| it.is_none();
+            kube::runtime::wait::await_condition(releases.clone(), &name, gone)
+                .await
+                .unwrap();
+        }
+    }
+
+    /// Sets the finalizers of a resource.
+    async fn keep(&self, name: &str, finalizers: Value) {
+        let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), "planes-near");
+        let patch = Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
+        let name = format!("{name}-a");
+        maps.patch(&name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+}
+
+/// Notes which generation of a release is ready.
+fn note(ready: &mut HashMap<String, i64>, release: &RenderedRelease) {
+    let status = release.status.clone().unwrap_or_default();
+    let mut conditions = status.conditions.iter();
+    let is_ready = conditions.any(|it| it.type_ == "Ready" && it.status == "True");
+    match (is_ready, status.observed_generation) {
+        (true, Some(generation)) => ready.insert(release.name_any(), generation),
+        _ => ready.remove(&release.name_any()),
+    };
+}
+
+async fn put<K, S>(objects: &Api<K>, name: &str, spec: Value) -> K
+where
+    K: Resource<DynamicType = (), Scope = S>
+        + Clone
+        + std::fmt::Debug
+        + Serialize
+        + DeserializeOwned,
+{
+    let mut object = json!({"apiVersion": K::api_version(&()), "kind": K::kind(&()), "metadata": {"name": name}});
+    if !spec.is_null() {
+        object["spec"] = spec;
+    }
+    let params = PatchParams::apply("somebody").force();
+    objects
+        .patch(name, &params, &Patch::Apply(&object))
+        .await
+        .unwrap()
+}

@@ -1,0 +1,200 @@
+//! The worked example of deploy/examples, and what its releases are made of.
+
+use kube::Client;
+use kube::api::{Api, DynamicObject, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+
+use crate::api::{self, Definitions, labels};
+use crate::connect::explain;
+use crate::engine::catalog::{Catalog, CatalogError};
+use crate::yaml;
+
+/// The files of the example, so that the program needs nothing beside itself.
+#[rustfmt::skip]
+pub(super) const FILES: &[(&str, &str)] = &[
+    ("addons/autoscaler.yaml", include_str!("../../../deploy/examples/addons/autoscaler.yaml")),
+    ("addons/network-policy.yaml", include_str!("../../../deploy/examples/addons/network-policy.yaml")),
+    ("addons/persistent-volume-claim.yaml", include_str!("../../../deploy/examples/addons/persistent-volume-claim.yaml")),
+    ("component-types/scheduled-task.yaml", include_str!("../../../deploy/examples/component-types/scheduled-task.yaml")),
+    ("component-types/web-app.yaml", include_str!("../../../deploy/examples/component-types/web-app.yaml")),
+    ("components/cart.yaml", include_str!("../../../deploy/examples/components/cart.yaml")),
+    ("components/checkout-service.yaml", include_str!("../../../deploy/examples/components/checkout-service.yaml")),
+    ("components/email-digest.yaml", include_str!("../../../deploy/examples/components/email-digest.yaml")),
+    ("components/frontend.yaml", include_str!("../../../deploy/examples/components/frontend.yaml")),
+    ("components/product-catalog.yaml", include_str!("../../../deploy/examples/components/product-catalog.yaml")),
+    ("components/recommendation.yaml", include_str!("../../../deploy/examples/components/recommendation.yaml")),
+    ("env-settings/development/cart.yaml", include_str!("../../../deploy/examples/env-settings/development/cart.yaml")),
+    ("env-settings/development/checkout-service.yaml", include_str!("../../../deploy/examples/env-settings/development/checkout-service.yaml")),
+    ("env-settings/development/email-digest.yaml", include_str!("../../../deploy/examples/env-settings/development/email-digest.yaml")),
+    ("env-settings/development/frontend.yaml", include_str!("../../../deploy/examples/env-settings/development/frontend.yaml")),
+    ("env-settings/development/product-catalog.yaml", include_str!("../../../deploy/examples/env-settings/development/product-catalog.yaml")),
+    ("env-settings/development/recommendation.yaml", include_str!("../../../deploy/examples/env-settings/development/recommendation.yaml")),
+    ("env-settings/production-eu/cart.yaml", include_str!("../../../deploy/examples/env-settings/production-eu/cart.yaml")),
+    ("env-settings/production-eu/checkout-service.yaml", include_str!("../../../deploy/examples/env-settings/production-eu/checkout-service.yaml")),
+    ("env-settings/production-eu/email-digest.yaml", include_str!("../../../deploy/examples/env-settings/production-eu/email-digest.yaml")),
+    ("env-settings/production-eu/frontend.yaml", include_str!("../../../deploy/examples/env-settings/production-eu/frontend.yaml")),
+    ("env-settings/production-eu/product-catalog.yaml", include_str!("../../../deploy/examples/env-settings/production-eu/product-catalog.yaml")),
+    ("env-settings/production-eu/recommendation.yaml", include_str!("../../../deploy/examples/env-settings/production-eu/recommendation.yaml")),
+    ("env-settings/production-us/checkout-service.yaml", include_str!("../../../deploy/examples/env-settings/production-us/checkout-service.yaml")),
+    ("env-settings/production-us/email-digest.yaml", include_str!("../../../deploy/examples/env-settings/production-us/email-digest.yaml")),
+    ("env-settings/production-us/frontend.yaml", include_str!("../../../deploy/examples/env-settings/production-us/frontend.yaml")),
+    ("env-settings/production-us/product-catalog.yaml", include_str!("../../../deploy/examples/env-settings/production-us/product-catalog.yaml")),
+    ("env-settings/staging/checkout-service.yaml", include_str!("../../../deploy/examples/env-settings/staging/checkout-service.yaml")),
+    ("env-settings/staging/email-digest.yaml", include_str!("../../../deploy/examples/env-settings/staging/email-digest.yaml")),
+    ("env-settings/staging/frontend.yaml", include_str!("../../../deploy/examples/env-settings/staging/frontend.yaml")),
+    ("env-settings/staging/product-catalog.yaml", include_str!("../../../deploy/examples/env-settings/staging/product-catalog.yaml")),
+    ("env-settings/staging/recommendation.yaml", include_str!("../../../deploy/examples/env-settings/staging/recommendation.yaml")),
+    ("environments/data-plane.yaml", include_str!("../../../deploy/examples/environments/data-plane.yaml")),
+    ("environments/development.yaml", include_str!("../../../deploy/examples/environments/development.yaml")),
+    ("environments/pipeline.yaml", include_str!("../../../deploy/examples/environments/pipeline.yaml")),
+    ("environments/production-eu.yaml", include_str!("../../../deploy/examples/environments/production-eu.yaml")),
+    ("environments/production-us.yaml", include_str!("../../../deploy/examples/environments/production-us.yaml")),
+    ("environments/staging.yaml", include_str!("../../../deploy/examples/environments/staging.yaml")),
+    ("workloads/cart.yaml", include_str!("../../../deploy/examples/workloads/cart.yaml")),
+    ("workloads/checkout-service.yaml", include_str!("../../../deploy/examples/workloads/checkout-service.yaml")),
+    ("workloads/email-digest.yaml", include_str!("../../../deploy/examples/workloads/email-digest.yaml")),
+    ("workloads/frontend.yaml", include_str!("../../../deploy/examples/workloads/frontend.yaml")),
+    ("workloads/product-catalog.yaml", include_str!("../../../deploy/examples/workloads/product-catalog.yaml")),
+    ("workloads/recommendation.yaml", include_str!("../../../deploy/examples/workloads/recommendation.yaml")),
+];
+
+/// What a release has otherwise than the example, beside its image: a setting of the component and its value.
+///
+/// The newest release of a component is what the store's own definitions say.
+const SETTINGS: &[(&str, &str, &str, &str)] = &[
+    ("cart", "v0.8.6", "CART_TTL", "24h"),
+    ("cart", "v0.8.7", "CART_TTL", "24h"),
+    ("checkout-service", "v1.2.0", "PAYMENT_TIMEOUT", "5s"),
+    ("checkout-service", "v1.2.1", "PAYMENT_TIMEOUT", "5s"),
+    ("checkout-service", "v1.2.2", "DB_POOL_SIZE", "200"),
+    ("checkout-service", "v1.2.3", "DB_POOL_SIZE", "40"),
+    ("checkout-service", "v1.2.4", "DB_POOL_SIZE", "40"),
+    ("email-digest", "v1.0.11", "DEDUPLICATE", "true"),
+    ("frontend", "v5.2.0", "FEATURE_GIFT_CARDS", "true"),
+    ("product-catalog", "v2.7.9", "SEARCH_LANGUAGES", "de,en"),
+    ("recommendation", "v3.0.3", "MODEL_VERSION", "2025-09-02"),
+];
+
+/// What crashes, and where: the hotfix is well in staging, and not with what production gives it.
+const FAULTY: &str = "registry.example/shop/checkout-service:v1.2.3 in shop-production-eu";
+
+/// Why the example cannot be put into a store.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ExampleError {
+    /// The files do not fit together.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// A file cannot be read.
+    #[error("{file}: {why}")]
+    File {
+        /// Which.
+        file: &'static str,
+        /// What is wrong.
+        why: String,
+    },
+    /// The store refuses an object.
+    #[error("{file}: {}", explain(.error))]
+    Target {
+        /// The file that it is in.
+        file: &'static str,
+        /// The answer.
+        error: kube::Error,
+    },
+}
+
+/// Returns what a version of a component is made of.
+pub(super) fn definitions(
+    catalog: &Catalog,
+    component: &str,
+    version: &str,
+) -> Result<Definitions, CatalogError> {
+    let mut definitions = catalog.definitions(component)?;
+    let spec = &mut definitions.workload.spec;
+    if let Some((image, _)) = spec
+        .image
+        .as_deref()
+        .and_then(|image| image.rsplit_once(':'))
+    {
+        spec.image = Some(format!("{image}:{version}"));
+    }
+    spec.other.insert("version".to_owned(), version.into());
+    let parameters = &mut definitions.component.spec.parameters;
+    if let Some(Value::Object(settings)) = parameters.get_mut("settings") {
+        let own = SETTINGS.iter();
+        let own = own.filter(|(of, at, ..)| (*of, *at) == (component, version));
+        for (_, _, name, value) in own {
+            settings.insert((*name).to_owned(), (*value).into());
+        }
+    }
+    Ok(definitions)
+}
+
+/// Creates the objects of the example; `newest` says which version a component's own definitions are of.
+pub(super) async fn create(
+    client: &Client,
+    catalog: &Catalog,
+    newest: impl Fn(&str) -> Option<&'static str>,
+) -> Result<(), ExampleError> {
+    let kinds: Vec<ApiResource> = api::crds()
+        .iter()
+        .flat_map(|crd| {
+            let names = &crd.spec.names;
+            crd.spec.versions.iter().map(|version| {
+                let kind = GroupVersionKind::gvk(&crd.spec.group, &version.name, &names.kind);
+                ApiResource::from_gvk_with_plural(&kind, &names.plural)
+            })
+        })
+        .collect();
+    for (file, text) in FILES {
+        let wrong = |why: String| ExampleError::File { file, why };
+        for document in yaml::documents(file, text).map_err(|error| wrong(error.to_string()))? {
+            let mut value = document.value;
+            alter(&mut value, catalog, &newest)?;
+            let object: DynamicObject =
+                serde_json::from_value(value).map_err(|error| wrong(error.to_string()))?;
+            let types = object.types.clone().unwrap_or_default();
+            let known = |known: &&ApiResource| {
+                known.kind == types.kind && known.api_version == types.api_version
+            };
+            let resource = kinds.iter().find(known);
+            let resource = resource.ok_or_else(|| wrong(format!("it has a {}", types.kind)))?;
+            let api: Api<DynamicObject> = Api::default_namespaced_with(client.clone(), resource);
+            let created = api.create(&PostParams::default(), &object).await;
+            created.map_err(|error| ExampleError::Target { file, error })?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives an object what the demo has otherwise than the example.
+fn alter(
+    object: &mut Value,
+    catalog: &Catalog,
+    newest: &impl Fn(&str) -> Option<&'static str>,
+) -> Result<(), CatalogError> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+    let name = text("/metadata/name").unwrap_or_default().to_owned();
+    match text("/kind") {
+        Some("Component" | "Workload") if let Some(version) = newest(&name) => {
+            let of = definitions(catalog, &name, version)?;
+            let made = match text("/kind") {
+                Some("Component") => serde_json::to_value(&of.component),
+                _ => serde_json::to_value(&of.workload),
+            };
+            if let Ok(made) = made {
+                *object = made;
+            }
+        }
+        Some("DataPlane") => {
+            object["metadata"]["annotations"] = json!({labels::FAULTY_IMAGES: FAULTY});
+        }
+        // What can go is left to whoever tries gc.
+        Some("DeploymentPipeline") => {
+            object["spec"]["retention"] =
+                json!({"enabled": false, "keepReleases": 4, "keepSnapshots": 3, "minAge": "14d"});
+        }
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! Plays the past of the demo, each component for itself, and writes what became of it as a controller
+//! would have: then real ones can take over where it ends.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::script::{self, FARES, Fares, PAST};
+use super::stage::{Moved, NAMESPACE, Stage, StageError, When};
+use crate::api::condition::{self, Observation, Status};
+use crate::api::pin::{Outcome, ReleasePinStatus};
+use crate::api::{ReleasePin, labels, names};
+use crate::embedded::Clock;
+use crate::engine::world::Key;
+
+/// How long a rollout took.
+const ROLLOUT: SignedDuration = SignedDuration::from_secs(40);
+
+/// Returns a moment of the script.
+pub(super) fn moment(start: Timestamp, at: i64) -> Timestamp {
+    let moment = start.checked_add(SignedDuration::from_secs(at));
+    moment.unwrap_or(start)
+}
+
+/// Plays everything that was done before `start`.
+pub(super) async fn play(stage: &Arc<Stage>, start: Timestamp) -> Result<(), StageError> {
+    let mut players = JoinSet::new();
+    for component in script::components() {
+        players.spawn(play_one(stage.clone(), component, start));
+    }
+    while let Some(played) = players.join_next().await {
+        played.map_err(|_| StageError::Interrupted("the past"))??;
+    }
+    Ok(())
+}
+
+async fn play_one(
+    stage: Arc<Stage>,
+    component: &'static str,
+    start: Timestamp,
+) -> Result<(), StageError> {
+    let mut moves: Vec<(Moved, Timestamp)> = Vec::new();
+    for deed in PAST.iter().filter(|deed| deed.component == component) {
+        let at = moment(start, deed.at);
+        let clock: Clock = Arc::new(move || at);
+        if let Some(moved) = stage.perform(deed, &clock, When::Past).await? {
+            moves.push((moved, at));
+        }
+    }
+    let clock: Clock = Arc::new(move || start);
+    let controller = stage.connection(labels::MANAGER_CONTROLLER, &clock);
+    let pins: Api<ReleasePin> = Api::namespaced(controller.client, NAMESPACE);
+    let mut environments: Vec<&str> = Vec::new();
+    for (moved, _) in &moves {
+        if !environments.contains(&moved.environment.as_str()) {
+            environments.push(&moved.environment);
+        }
+    }
+    for environment in environments {
+        let own: Vec<&(Moved, Timestamp)> = moves
+            .iter()
+            .filter(|(moved, _)| moved.environment == environment)
+            .collect();
+        let name = names::pin(component, environment);
+        let patch = Patch::Merge(json!({"status": status(&own, fares(component, environment))}));
+        pins.patch_status(&name, &PatchParams::default(), &patch)
+            .await?;
+        let key = Key::new(NAMESPACE, &name);
+        let seen = |world: &crate::engine::world::World| {
+            world.pin(&key).is_some_and(|pin| pin.observed.is_some())
+        };
+        stage.feed.when(seen).await;
+    }
+    Ok(())
+}
+
+fn fares(component: &str, environment: &str) -> Fares {
+    let here = FARES.iter();
+    let mut here = here.filter(|(of, place, _)| (*of, *place) == (component, environment));
+    here.next().map_or(Fares::Well, |(.., fares)| *fares)
+}
+
+/// Says what became of the moves of a pin: all went well, and the last one fares as it does.
+fn status(moves: &[&(Moved, Timestamp)], fares: Fares) -> ReleasePinStatus {
+    let mut status = ReleasePinStatus::default();
+    let ends = moves.iter().skip(1).map(|(_, at)| Some(*at));
+    for ((moved, since), until) in moves.iter().zip(ends.chain([None])) {
+        let is_last = until.is_none();
+        let (healthy, why) = match fares {
+            Fares::Rolling(why) if is_last => (None, Some(why)),
+            Fares::Badly(why) if is_last => (Some(false), Some(why)),
+            _ => (Some(true), None),
+        };
+        status.record(Outcome {
+            generation: moved.generation,
+            release: moved.release.clone(),
+            since: Time(*since),
+            until: until.map(Time),
+            healthy,
+            why: why.map(str::to_owned),
+        });
+        if !is_last {
+            continue;
+        }
+        status.applied_release = Some(moved.release.clone());
+        status.observed_generation = Some(moved.generation);
+        let (ready, reason, message) = match fares {
+            Fares::Well => (
+                Status::True,
+                condition::RECONCILE_SUCCESS,
+                format!("Release {} successfully applied", moved.release),
+            ),
+            Fares::Rolling(why) => (Status::False, condition::PROGRESSING, why.to_owned()),
+            Fares::Badly(why) => (Status::False, condition::DEGRADED, why.to_owned()),
+        };
+        let told = Observation {
+            type_: condition::READY,
+            status: ready,
+            reason,
+            message,
+            generation: Some(moved.generation),
+        };
+        let turned = since.checked_add(ROLLOUT).unwrap_or(*since);
+        condition::set(&mut status.conditions, told, turned);
+    }
+    status
+}

@@ -1,0 +1,103 @@
+//! `bowline screenshot`: any screen without a terminal.
+
+use std::io::Write;
+
+use clap::{Args, ValueEnum};
+
+use super::error::{Error, Exit};
+use super::gitflags::GitFlags;
+use super::{ScreenError, Screens};
+use crate::connect::{Environment, Options};
+
+/// What to draw, and how.
+#[derive(Args, Clone, Debug)]
+pub struct Arguments {
+    /// The screen, as one would type it after ':' in the terminal UI
+    #[arg(default_value = "matrix")]
+    pub screen: String,
+    /// Columns and rows
+    #[arg(long, value_name = "COLUMNSxROWS", default_value = "120x40", value_parser = size)]
+    pub size: (u16, u16),
+    /// What it is written as
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// The theme
+    #[arg(long, value_name = "NAME")]
+    pub theme: Option<String>,
+    /// Draw nothing but ASCII characters
+    #[arg(long)]
+    pub ascii: bool,
+    /// Draw an SVG in the frame of a window
+    #[arg(long)]
+    pub frame: bool,
+}
+
+/// What a screen is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Characters alone
+    Text,
+    /// Characters and their colours, for a terminal
+    Ansi,
+    /// A picture
+    Svg,
+}
+
+/// Draws a screen and prints it.
+pub async fn run(
+    arguments: Arguments,
+    screens: &Screens,
+    options: Options,
+    environment: Environment,
+) -> Result<Exit, Error> {
+    let git = GitFlags::default().git(&environment)?;
+    let drawn = (screens.draw)(options, environment, git, arguments).await;
+    let drawn = drawn.map_err(|error| match error {
+        ScreenError::Connect(error) => error.into(),
+        ScreenError::Terminal(why) => Error::new(Exit::Usage, why),
+        ScreenError::Signal(signal) => Error::new(Exit::Failed, format!("signal {signal} came")),
+    })?;
+    // Colours are wanted here; everything else was cleaned when it was drawn.
+    std::io::stdout().write_all(drawn.as_bytes())?;
+    Ok(Exit::Done)
+}
+
+/// The screens are made for this many cells and more, and pictures of more than the second are not drawn.
+const SIZES: [(u16, u16); 2] = [(20, 5), (1000, 500)];
+
+fn size(text: &str) -> Result<(u16, u16), String> {
+    let [smallest, largest] = SIZES;
+    let sides = text.split_once('x');
+    let sides = sides.and_then(|(columns, rows)| Some((columns.parse().ok()?, rows.parse().ok()?)));
+    let sides: (u16, u16) = sides.ok_or("columns and rows are wanted, as in 120x40")?;
+    let fits = |side: u16, smallest, largest| (smallest..=largest).contains(&side);
+    match fits(sides.0, smallest.0, largest.0) && fits(sides.1, smallest.1, largest.1) {
+        true => Ok(sides),
+        false => Err(format!(
+            "from {}x{} to {}x{}",
+            smallest.0, smallest.1, largest.0, largest.1
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_columns_and_rows() {
+        for (text, read) in [
+            ("120x40", Some((120, 40))),
+            ("20x5", Some((20, 5))),
+            ("19x40", None),
+            ("1001x40", None),
+            ("120x", None),
+            ("120", None),
+            ("x", None),
+            ("-1x5", None),
+            ("70000x40", None),
+        ] {
+            assert_eq!(size(text).ok(), read, "{text}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! `bowline theme`: brings the looks of other programs along.
+
+mod names;
+mod skin;
+
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+
+use super::connect::Environment;
+use super::error::{Error, Exit};
+use crate::yaml;
+
+/// Where the terminal UI looks for themes, in bowline's configuration directory.
+const DIRECTORY: &str = "themes";
+
+/// What `theme` can be told.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Make a theme of a skin of k9s
+    Import(Import),
+}
+
+/// What `theme import` can be told.
+#[derive(Args, Debug)]
+pub struct Import {
+    /// The skin, a YAML file
+    file: PathBuf,
+    /// Keep the theme under this name; it is printed where this is left out
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    name: Option<String>,
+}
+
+/// Converts the skin, and returns the theme or keeps it.
+pub fn run(
+    Verb::Import(arguments): &Verb,
+    environment: &Environment,
+    say: &mut dyn FnMut(String),
+) -> Result<String, Error> {
+    let file = &arguments.file;
+    let origin = file.display().to_string();
+    let no_skin = |why: &str| {
+        Error::new(Exit::Failed, format!("{origin}: {why}"))
+            .with_hint("skins are the files in k9s/skins of the configuration directory of k9s")
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| no_skin(&error.to_string()))?;
+    let documents = yaml::documents(&origin, &text)
+        .map_err(|error| Error::new(Exit::Failed, error.to_string()))?;
+    let short = file.file_name().unwrap_or_default().to_string_lossy();
+    let converted = documents
+        .first()
+        .and_then(|document| skin::convert(&short, &document.value));
+    let converted = converted.ok_or_else(|| no_skin("it is no skin: nothing is under k9s"))?;
+    for warning in converted.warnings {
+        say(format!("warning: {origin}: {warning}"));
+    }
+    let Some(name) = &arguments.name else {
+        return Ok(converted.theme);
+    };
+    let kept = keep(name, &converted.theme, environment.config_dir.as_deref())?;
+    say(format!("the theme {name} is in {}", kept.display()));
+    Ok(String::new())
+}
+
+/// Writes a theme where the terminal UI finds it; what is there stays.
+fn keep(name: &str, theme: &str, config_dir: Option<&Path>) -> Result<PathBuf, Error> {
+    let Some(config_dir) = config_dir else {
+        let why = "there is no home directory to keep a theme in";
+        return Err(Error::new(Exit::Failed, why).with_hint("leave --name out to print it"));
+    };
+    let directory = config_dir.join(DIRECTORY);
+    let path = directory.join(format!("{name}.toml"));
+    let failed =
+        |error: std::io::Error| Error::new(Exit::Failed, format!("{}: {error}", path.display()));
+    std::fs::create_dir_all(&directory).map_err(failed)?;
+    let mut file = match std::fs::File::create_new(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let what = format!("there is a theme {name} already: {}", path.display());
+            return Err(Error::new(Exit::Conflict, what)
+                .with_hint("choose another --name, or remove that file first"));
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    file.write_all(theme.as_bytes()).map_err(failed)?;
+    Ok(path)
+}
+
+fn name(text: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if text.is_empty() || text.starts_with(['.', '-']) || !text.chars().all(fits) {
+        return Err("a name has letters, digits, -, _ and .".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_names_of_files() {
+        for (text, fits) in [
+            ("gruvbox-dark", true),
+            ("Nord_2.1", true),
+            ("", false),
+            ("../dark", false),
+            (".hidden", false),
+            ("-x", false),
+            ("a b", false),
+            ("é", false),
+        ] {
+            assert_eq!(name(text).is_ok(), fits, "{text}");
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! From a skin of k9s to a theme. Pure: a value in, a text and what was left out of it back.
+//!
+//! k9s names places of its own screens; a theme names meanings. Each role takes the colour of the place that
+//! means most nearly the same, and what has no counterpart is inherited from dark or light.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value};
+
+use super::names;
+use crate::text;
+
+/// What became of a skin.
+#[derive(Debug)]
+pub(super) struct Converted {
+    /// The theme, as TOML.
+    pub(super) theme: String,
+    /// What was left out, and why.
+    pub(super) warnings: Vec<String>,
+}
+
+/// A role, the places of its letters and of its ground (the first that is there counts), and its attributes.
+type Rule = (
+    &'static str,
+    &'static [&'static str],
+    &'static [&'static str],
+    &'static str,
+);
+
+const GROUND: &str = "body.bgColor";
+
+#[rustfmt::skip]
+const RULES: &[Rule] = &[
+    ("text", &["body.fgColor"], &[GROUND], ""),
+    ("muted", &["frame.status.completedColor"], &[], ""),
+    ("title", &["frame.title.fgColor"], &["frame.title.bgColor"], "bold"),
+    ("header", &["views.table.header.fgColor"], &["views.table.header.bgColor"], "bold"),
+    ("breadcrumb", &["frame.crumbs.fgColor"], &["frame.crumbs.bgColor"], ""),
+    ("selection", &["views.table.cursorFgColor"], &["views.table.cursorBgColor", "views.table.cursorColor"], ""),
+    ("marked", &["views.table.markColor"], &[], "bold"),
+    ("border", &["frame.border.fgColor"], &[], ""),
+    ("key", &["frame.menu.keyColor"], &[], "bold"),
+    ("key-description", &["frame.menu.fgColor"], &[], ""),
+    ("good", &["frame.status.newColor"], &[], ""),
+    ("progressing", &["frame.status.pendingColor", "frame.status.modifyColor"], &[], ""),
+    ("degraded", &["frame.status.errorColor"], &[], "bold"),
+    ("unknown", &["frame.status.completedColor"], &[], ""),
+    ("behind", &["frame.status.modifyColor"], &[], ""),
+    ("stale", &["frame.status.highlightColor"], &[], "bold"),
+    ("warning", &["frame.status.highlightColor"], &[], ""),
+    ("error", &["frame.status.errorColor"], &[], "bold"),
+    ("match", &["frame.title.filterColor"], &[], "underline"),
+    ("prompt", &["prompt.fgColor"], &["prompt.bgColor"], "bold"),
+    ("added", &["frame.status.addColor"], &[], ""),
+    ("removed", &["frame.status.errorColor"], &[], ""),
+    ("changed", &["frame.status.modifyColor"], &[], ""),
+    ("context-line", &["views.yaml.valueColor"], &[], ""),
+    ("button", &["dialog.buttonFgColor"], &["dialog.buttonBgColor"], ""),
+    ("button-focused", &["dialog.buttonFocusFgColor"], &["dialog.buttonFocusBgColor"], "bold"),
+    ("production", &["body.logoColor"], &[], "bold"),
+    ("plan-title", &["dialog.labelFgColor"], &[], "bold"),
+    ("scrollbar", &["frame.border.focusColor"], &[], ""),
+];
+
+/// What skins say that no theme needs; a place that ends in a dot is everything below it.
+#[rustfmt::skip]
+const UNUSED: &[&str] = &[
+    "body.logoColorMsg", "body.logoColorInfo", "body.logoColorWarn", "body.logoColorError",
+    "prompt.suggestColor", "prompt.border.", "info.", "help.", "dialog.fgColor", "dialog.bgColor",
+    "dialog.fieldFgColor", "frame.border.bgColor", "frame.menu.numKeyColor", "frame.crumbs.activeColor",
+    "frame.status.killColor", "frame.title.highlightColor", "frame.title.counterColor",
+    "views.table.fgColor", "views.table.bgColor", "views.table.header.sorterColor", "views.xray.", "views.charts.",
+    "views.yaml.keyColor", "views.yaml.colonColor", "views.picker.", "views.logs.",
+];
+
+/// Converts a skin that was read from a file of this name; none if it is no skin.
+pub(super) fn convert(file: &str, skin: &Value) -> Option<Converted> {
+    let skin = skin.get("k9s")?.as_object()?;
+    let mut places = Vec::new();
+    flatten("", skin, &mut places);
+    let mut warnings = Vec::new();
+    let mut colours = Vec::new();
+    for (place, value) in places {
+        if UNUSED.iter().any(|known| covers(known, &place)) {
+            continue;
+        }
+        let is_used = RULES
+            .iter()
+            .any(|(_, fg, bg, _)| fg.contains(&place.as_str()) || bg.contains(&place.as_str()));
+        if !is_used {
+            warnings.push(format!("{place} is no place that k9s draws; left out"));
+            continue;
+        }
+        match Colour::read(value) {
+            Some(colour) => colours.push((place, colour)),
+            None => warnings.push(format!(
+                "{place}: {value} is no colour; write \"#rrggbb\" or a name of the web's"
+            )),
+        }
+    }
+    let theme = theme(file, &Skin { colours });
+    Some(Converted { theme, warnings })
+}
+
+/// Lists the values of a skin with the places that they are for.
+fn flatten<'v>(above: &str, map: &'v Map<String, Value>, into: &mut Vec<(String, &'v Value)>) {
+    for (name, value) in map {
+        let place = format!("{above}{name}");
+        match value {
+            Value::Object(below) => flatten(&format!("{place}."), below, into),
+            _ => into.push((place, value)),
+        }
+    }
+}
+
+fn covers(known: &str, place: &str) -> bool {
+    known == place || (known.ends_with('.') && place.starts_with(known))
+}
+
+/// A colour of a skin.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Colour {
+    /// What the terminal draws without being told.
+    Own,
+    /// Red, green and blue.
+    Rgb(u32),
+}
+
+impl Colour {
+    fn read(value: &Value) -> Option<Self> {
+        let text = value.as_str()?.trim();
+        if let Some(digits) = text.strip_prefix('#') {
+            let hex = digits.len() == 6 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+            let number = u32::from_str_radix(digits, 16).ok();
+            return number.filter(|_| hex).map(Self::Rgb);
+        }
+        match text {
+            "default" | "-" | "" => Some(Self::Own),
+            name => names::colour(name).map(Self::Rgb),
+        }
+    }
+
+    /// Tells whether dark letters are read better on it.
+    fn is_light(self) -> Option<bool> {
+        let Self::Rgb(number) = self else {
+            return None;
+        };
+        let [_, red, green, blue] = number.to_be_bytes().map(u32::from);
+        Some(299 * red + 587 * green + 114 * blue > 127_500)
+    }
+}
+
+struct Skin {
+    colours: Vec<(String, Colour)>,
+}
+
+impl Skin {
+    fn first(&self, places: &[&str]) -> Option<Colour> {
+        let found = |place: &&str| self.colours.iter().find(|(known, _)| known == place);
+        places.iter().find_map(found).map(|(_, colour)| *colour)
+    }
+}
+
+fn theme(file: &str, skin: &Skin) -> String {
+    let ground = skin.first(&[GROUND]);
+    let letters = skin.first(&["body.fgColor"]);
+    let is_light = ground
+        .and_then(Colour::is_light)
+        .or_else(|| letters.and_then(Colour::is_light).map(|light| !light));
+    let inherits = if is_light == Some(true) {
+        "light"
+    } else {
+        "dark"
+    };
+    let mut out = format!(
+        "# Made from the k9s skin {}.\n\ninherits = \"{inherits}\"\n\n[style]\n",
+        text::line(file)
+    );
+    for (role, fg, bg, attributes) in RULES {
+        let written = |colour: Colour| match colour {
+            Colour::Own => "default".to_owned(),
+            Colour::Rgb(number) => format!("#{number:06x}"),
+        };
+        let fg = skin.first(fg).map(written);
+        // A ground that is the whole screen's is nobody's own.
+        let bg = skin
+            .first(bg)
+            .filter(|colour| *colour != Colour::Own && (*role == "text" || Some(*colour) != ground))
+            .map(written);
+        if fg.is_none() && bg.is_none() {
+            continue;
+        }
+        let mut parts = Vec::new();
+        parts.extend(fg.map(|fg| format!("fg = \"{fg}\"")));
+        parts.extend(bg.map(|bg| format!("bg = \"{bg}\"")));
+        if !attributes.is_empty() {
+            parts.push(format!("{attributes} = true"));
+        }
+        let _ = writeln!(out, "{role} = {{ {} }}", parts.join(", "));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn converted(yaml: &str) -> Option<Converted> {
+        let documents = crate::yaml::documents("skin.yaml", yaml).unwrap();
+        convert("skin.yaml", &documents[0].value)
+    }
+
+    #[test]
+    fn a_skin_becomes_a_theme() {
+        let Converted { theme, warnings } = converted(
+            r##"
+            ground: &ground "#1d2021"
+            letters: &letters "#EBDBB2"
+            k9s:
+              body: {fgColor: *letters, bgColor: *ground, logoColor: orange, logoColorMsg: white}
+              frame:
+                title: {fgColor: aqua, bgColor: *ground, counterColor: papayawhip}
+                status: {newColor: default, errorColor: "#fb4934", modifyColor: Gold}
+              views:
+                table: {cursorColor: steelblue, header: {fgColor: white, bgColor: navy}}
+                charts: {defaultDialColors: [red, green], resourceColors: {cpu: [blue]}}
+            "##,
+        )
+        .unwrap();
+        assert_eq!(warnings, [""; 0]);
+        assert_eq!(
+            theme,
+            r##"# Made from the k9s skin skin.yaml.
+
+inherits = "dark"
+
+[style]
+text = { fg = "#ebdbb2", bg = "#1d2021" }
+title = { fg = "#00ffff", bold = true }
+header = { fg = "#ffffff", bg = "#000080", bold = true }
+selection = { bg = "#4682b4" }
+good = { fg = "default" }
+progressing = { fg = "#ffd700" }
+degraded = { fg = "#fb4934", bold = true }
+behind = { fg = "#ffd700" }
+error = { fg = "#fb4934", bold = true }
+removed = { fg = "#fb4934" }
+changed = { fg = "#ffd700" }
+production = { fg = "#ffa500", bold = true }
+"##
+        );
+    }
+
+    #[test]
+    fn what_is_not_understood_is_said_and_left_out() {
+        let Converted { theme, warnings } = converted(
+            "k9s:\n  body: {fgColor: octarine, bgColor: 7, glow: red}\n  views: {yaml: {colorColor: red}}\n  frame: red",
+        )
+        .unwrap();
+        assert_eq!(
+            warnings,
+            [
+                "body.bgColor: 7 is no colour; write \"#rrggbb\" or a name of the web's",
+                "body.fgColor: \"octarine\" is no colour; write \"#rrggbb\" or a name of the web's",
+                "body.glow is no place that k9s draws; left out",
+                "frame is no place that k9s draws; left out",
+                "views.yaml.colorColor is no place that k9s draws; left out",
+            ]
+        );
+        assert!(theme.ends_with("[style]\n"), "{theme}");
+    }
+
+    #[test]
+    fn what_is_no_skin_is_none() {
+        for text in ["body: {}", "[]", "k9s: 3", "'k9s'"] {
+            assert!(converted(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_ground_decides_what_is_inherited() {
+        for (body, expected) in [
+            ("{bgColor: white}", "light"),
+            ("{bgColor: black, fgColor: black}", "dark"),
+            ("{bgColor: default, fgColor: black}", "light"),
+            ("{bgColor: '-', fgColor: white}", "dark"),
+            ("{}", "dark"),
+        ] {
+            let Converted { theme, .. } = converted(&format!("k9s: {{body: {body}}}")).unwrap();
+            let inherits = format!("inherits = \"{expected}\"");
+            assert!(theme.contains(&inherits), "{body}: {theme}");
+        }
+    }
+}

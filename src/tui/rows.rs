@@ -1,0 +1,217 @@
+//! Rows that are made anew as a whole: lines of a log, entries of a record, contexts.
+//!
+//! For what is listed once or is few. What watches change row by row is in a [`super::roster::Roster`].
+
+use std::cell::Cell;
+
+use super::action::Action;
+use super::filter::{Facts, Filter, Matcher};
+use super::screens::Handled;
+use super::widgets::scrolled;
+
+/// One row: what it is called, what can be found in it, and what it is.
+#[derive(Debug)]
+pub struct Row<T> {
+    /// What the selection follows.
+    pub id: String,
+    /// What the filter looks at.
+    pub facts: Facts,
+    /// What it is.
+    pub item: T,
+}
+
+/// Rows with a filter and a selection that follows what is selected.
+pub struct Rows<T> {
+    all: Vec<Row<T>>,
+    /// Those that the filter keeps.
+    shown: Vec<usize>,
+    /// The number of the selected row among those.
+    at: usize,
+    filter: Filter,
+    /// The first row that was drawn last, so that the window moves as little as it has to.
+    first: Cell<usize>,
+}
+
+impl<T> Default for Rows<T> {
+    fn default() -> Self {
+        Self {
+            all: Vec::new(),
+            shown: Vec::new(),
+            at: 0,
+            filter: Filter::default(),
+            first: Cell::new(0),
+        }
+    }
+}
+
+impl<T> std::fmt::Debug for Rows<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (shown, all) = (self.shown.len(), self.all.len());
+        write!(f, "{} of {shown} rows, {all} in all", self.at)
+    }
+}
+
+impl<T> Rows<T> {
+    /// Puts other rows in; what is selected stays so where it is still there.
+    pub fn replace(&mut self, all: Vec<Row<T>>) {
+        let selected = self.selected_row().map(|row| row.id.clone());
+        self.all = all;
+        self.sift();
+        if let Some(id) = selected {
+            self.select(&id);
+        }
+    }
+
+    /// Counts all rows, shown or not.
+    pub fn total(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Counts the rows that are shown.
+    pub fn len(&self) -> usize {
+        self.shown.len()
+    }
+
+    /// Tells whether no row is shown.
+    pub fn is_empty(&self) -> bool {
+        self.shown.is_empty()
+    }
+
+    /// Returns what is shown, in order.
+    pub fn shown(&self) -> impl DoubleEndedIterator<Item = &T> {
+        let shown = self.shown.iter();
+        shown.filter_map(|at| self.all.get(*at).map(|row| &row.item))
+    }
+
+    /// Returns everything, in order.
+    pub fn all(&self) -> impl Iterator<Item = &T> {
+        self.all.iter().map(|row| &row.item)
+    }
+
+    fn selected_row(&self) -> Option<&Row<T>> {
+        self.all.get(*self.shown.get(self.at)?)
+    }
+
+    /// Returns what is selected.
+    pub fn selected(&self) -> Option<&T> {
+        self.selected_row().map(|row| &row.item)
+    }
+
+    /// Selects a row by what it is called; tells whether it is shown.
+    pub fn select(&mut self, id: &str) -> bool {
+        let found = self
+            .shown
+            .iter()
+            .position(|at| self.all.get(*at).is_some_and(|row| row.id == id));
+        self.at = found.unwrap_or(self.at).min(self.last());
+        found.is_some()
+    }
+
+    /// Moves the selection by rows, and stops at the ends.
+    pub fn step(&mut self, rows: isize) {
+        self.at = self.at.saturating_add_signed(rows).min(self.last());
+    }
+
+    fn last(&self) -> usize {
+        self.shown.len().saturating_sub(1)
+    }
+
+    /// Returns the filter.
+    pub fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// Shows what another filter keeps.
+    pub fn set_filter(&mut self, filter: Filter) {
+        let selected = self.selected_row().map(|row| row.id.clone());
+        self.filter = filter;
+        self.sift();
+        if let Some(id) = selected {
+            self.select(&id);
+        }
+    }
+
+    fn sift(&mut self) {
+        let matcher = Matcher::new(&self.filter, &[]);
+        let rows = self.all.iter().enumerate();
+        let kept = rows.filter(|(_, row)| matcher.keeps(&row.facts, false));
+        self.shown = kept.map(|(at, _)| at).collect();
+        self.at = self.at.min(self.last());
+    }
+
+    /// Does what the keys that move mean, and what takes the filter away.
+    pub fn act(&mut self, action: Action, page: isize) -> Handled {
+        match action {
+            Action::Up => self.step(-1),
+            Action::Down => self.step(1),
+            Action::PageUp => self.step(-page),
+            Action::PageDown => self.step(page),
+            Action::HalfPageUp => self.step(-(page / 2).max(1)),
+            Action::HalfPageDown => self.step((page / 2).max(1)),
+            Action::Top => self.at = 0,
+            Action::Bottom => self.at = self.last(),
+            Action::Back if !self.filter.is_empty() => self.set_filter(Filter::default()),
+            _ => return Handled::No,
+        }
+        Handled::Yes
+    }
+
+    /// Returns the rows that are seen in so many lines, the number of the first, and which is selected.
+    pub fn window(&self, height: usize) -> (usize, Vec<(bool, &T)>) {
+        let first = scrolled(self.first.get(), self.at, height, self.shown.len());
+        self.first.set(first);
+        let seen = self.shown.iter().enumerate().skip(first).take(height);
+        let seen = seen.filter_map(|(number, at)| {
+            let row = self.all.get(*at)?;
+            Some((number == self.at, &row.item))
+        });
+        (first, seen.collect())
+    }
+}
+
+/// Returns how many rows a page is on a screen of a size.
+pub fn page(size: (u16, u16)) -> isize {
+    isize::try_from(usize::from(size.1).saturating_sub(6).max(1)).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::filter::read;
+
+    fn rows(names: &[&str]) -> Vec<Row<String>> {
+        let row = |name: &&str| Row {
+            id: (*name).to_owned(),
+            facts: Facts::of_texts([*name]),
+            item: (*name).to_owned(),
+        };
+        names.iter().map(row).collect()
+    }
+
+    #[test]
+    fn the_selection_follows_what_is_selected() {
+        let mut list = Rows::default();
+        list.replace(rows(&["ape", "bee", "cat", "dog"]));
+        list.step(2);
+        list.replace(rows(&["ant", "ape", "bee", "cat", "dog"]));
+        assert_eq!(list.selected().unwrap(), "cat");
+        list.set_filter(read("a").filter);
+        assert_eq!((list.len(), list.total()), (3, 5));
+        assert_eq!(list.selected().unwrap(), "cat");
+        list.set_filter(read("!a").filter);
+        assert!(["bee", "dog"].contains(&list.selected().unwrap().as_str()));
+        assert_eq!(list.act(Action::Back, 3), Handled::Yes);
+        assert_eq!(list.act(Action::Back, 3), Handled::No);
+        list.act(Action::Bottom, 3);
+        list.act(Action::Down, 3);
+        assert_eq!(list.selected().unwrap(), "dog");
+        assert_eq!(list.window(2).0, 3);
+        list.step(-1);
+        // The window stays where it is while the selected row is in it.
+        assert_eq!(list.window(2).0, 3);
+        list.replace(Vec::new());
+        assert_eq!(list.selected(), None);
+        list.step(5);
+        assert!(list.is_empty());
+    }
+}

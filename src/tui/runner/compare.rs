@@ -1,0 +1,93 @@
+//! Compares beside the keyboard: both sides are read and rendered, then their differences are worked out
+//! on a thread of their own.
+
+use std::time::{Duration, Instant};
+
+use super::Session;
+use crate::api::environment::Reach;
+use crate::connect::explain;
+use crate::engine::compare::{CompareError, Comparer, Side, Sides};
+use crate::engine::diff;
+use crate::engine::revisions::{NoSubject, Subject};
+use crate::tui::effect::{Compare, Compared, Comparison, Half};
+
+/// How long lines may be compared before whole blocks are.
+const DEADLINE: Duration = Duration::from_secs(2);
+
+/// Compares, or says why that cannot be done.
+pub async fn compare(session: &Session, asked: Comparison) -> Result<Compare, String> {
+    let mut notes = Vec::new();
+    let sides = sides(session, &asked.what, &mut notes).await;
+    let sides = sides.map_err(|error| said(&error))?;
+    let noise = asked.noise;
+    let work = tokio::task::spawn_blocking(move || differences(sides, noise, notes));
+    work.await
+        .map_err(|error| format!("comparing broke off: {error}"))
+}
+
+async fn sides(
+    session: &Session,
+    what: &Compared,
+    notes: &mut Vec<String>,
+) -> Result<Sides, CompareError> {
+    let comparer = Comparer::new(&session.connection, &session.git, || session.now());
+    match what {
+        Compared::Environments {
+            component,
+            from,
+            to,
+        } => comparer.environments(component, [from, to], notes).await,
+        Compared::Revisions { place, from, to } => {
+            let subject = Subject::of(&place.component, &place.environment);
+            let wanted = (Some(*from), Some(*to));
+            comparer.revisions(&subject, wanted, notes).await
+        }
+        Compared::Releases { from, to } => comparer.releases([from, to], notes).await,
+        Compared::Live(place) => {
+            let context = |name: String| async move {
+                let client = session.planes.client(Reach::Context(&name)).await?;
+                Ok((client, name))
+            };
+            comparer
+                .live(&place.component, &place.environment, context, notes)
+                .await
+        }
+    }
+}
+
+fn differences(sides: Sides, noise: bool, notes: Vec<String>) -> Compare {
+    let Sides {
+        before,
+        after,
+        is_live,
+    } = sides;
+    let options = diff::Options {
+        show_noise: noise,
+        live: is_live.then_some(diff::Side::After),
+        lines: true,
+        context: diff::WHOLE,
+        deadline: Instant::now().checked_add(DEADLINE),
+    };
+    let found = diff::diff(&before.objects, &after.objects, &options);
+    let half = |side: Side| Half {
+        what: side.what,
+        read: side.read,
+    };
+    Compare {
+        before: half(before),
+        after: half(after),
+        diff: found,
+        notes,
+    }
+}
+
+/// Says why something cannot be compared, and what to do.
+fn said(error: &CompareError) -> String {
+    match error {
+        CompareError::Target(error) | CompareError::Subject(NoSubject::Target(error)) => {
+            explain(error)
+        }
+        CompareError::Live(failed) => format!("{}: {}", failed.object, explain(&failed.error)),
+        error => error.to_string(),
+    }
+}

@@ -1,0 +1,107 @@
+//! Reads one object as text for people: without what servers keep for themselves, with Secrets masked, and
+//! with what is stored packed shown plain.
+
+use kube::Api;
+use kube::api::DynamicObject;
+use kube::core::ApiResource;
+use serde_json::Value;
+
+use super::Session;
+use crate::api::audit::AuditEntry;
+use crate::api::release::Content;
+use crate::api::{ComponentEnvSnapshot, Release, ReleasePin, labels};
+use crate::connect::explain;
+use crate::engine::diff;
+use crate::resolve::content;
+use crate::tui::effect::Object;
+use crate::yaml;
+
+/// What `kubectl apply` keeps for itself.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Reads an object and writes it as YAML.
+pub(super) async fn describe(session: &Session, object: &Object) -> Result<String, String> {
+    let (resource, name) = match object {
+        Object::Release(name) => (ApiResource::erase::<Release>(&()), name),
+        Object::Pin(name) => (ApiResource::erase::<ReleasePin>(&()), name),
+        Object::Snapshot(name) => (ApiResource::erase::<ComponentEnvSnapshot>(&()), name),
+        Object::Entry(name) => (ApiResource::erase::<AuditEntry>(&()), name),
+    };
+    let connection = &session.connection;
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(connection.client.clone(), &connection.namespace, &resource);
+    let found = api.get(name).await.map_err(|error| explain(&error))?;
+    let value = serde_json::to_value(found).map_err(|error| error.to_string())?;
+    Ok(text(value))
+}
+
+/// Writes an object as YAML for people.
+fn text(mut object: Value) -> String {
+    unpack(&mut object);
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+        if let Some(annotations) = metadata
+            .get_mut("annotations")
+            .and_then(Value::as_object_mut)
+        {
+            annotations.remove(LAST_APPLIED);
+            annotations.remove(labels::COMPRESSION);
+        }
+    }
+    yaml::write(&diff::masked(&object))
+}
+
+/// Puts the definition in place of what it is packed into, wherever that can be read.
+fn unpack(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            let packed = map.len() == 1 && map.get("compressed").is_some_and(Value::is_string);
+            match packed.then(|| content::unpack(&Content(map.clone()))) {
+                Some(Ok(plain)) => *value = Value::Object(plain),
+                _ => map.values_mut().for_each(unpack),
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(unpack),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_object_is_shown_plain_and_keeps_its_secrets() {
+        let secret = json!({"kind": "Secret", "data": {"password": "aHVudGVyMg=="}});
+        let mut large = secret.as_object().cloned().unwrap();
+        large.insert("filler".to_owned(), json!("x".repeat(30_000)));
+        let packed = content::pack(&large);
+        assert!(packed.compressed().is_some());
+        let shown = text(json!({
+            "metadata": {
+                "name": "cart-v1",
+                "managedFields": [{"manager": "kubectl"}],
+                "annotations": {LAST_APPLIED: "{}", labels::COMPRESSION: "gzip", "kept": "yes"},
+            },
+            "spec": {
+                "component": {"content": packed},
+                "other": {"compressed": "no base64"},
+                "secret": secret,
+            },
+        }));
+        for (words, expected) in [
+            ("name: cart-v1", true),
+            ("kept:", true),
+            ("managedFields", false),
+            ("last-applied", false),
+            ("openchoreo.dev/compression", false),
+            ("xxxxxxxx", true),
+            ("password:", true),
+            ("aHVudGVyMg", false),
+            ("compressed: no base64", true),
+        ] {
+            assert_eq!(shown.contains(words), expected, "{words}\n{:.400}", shown);
+        }
+    }
+}

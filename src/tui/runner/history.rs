@@ -1,0 +1,20 @@
+//! Reads the revisions of a pin.
+
+use super::Session;
+use crate::connect::explain;
+use crate::engine::revisions::{NoSubject, Pinned, Revisions, Subject};
+use crate::tui::effect::Place;
+
+/// Reads what a pin was, or says why that cannot be had.
+pub async fn revisions(session: &Session, place: &Place) -> Result<Revisions<Pinned>, String> {
+    let subject = Subject::of(&place.component, &place.environment);
+    let connection = &session.connection;
+    let read = subject
+        .read(&connection.client, &connection.namespace, session.now())
+        .await;
+    match read {
+        Ok((_, revisions)) => Ok(revisions),
+        Err(NoSubject::Target(error)) => Err(explain(&error)),
+        Err(error) => Err(error.to_string()),
+    }
+}

@@ -1,0 +1,369 @@
+//! The record: one line per change, newest first, and whether its chain is whole.
+//!
+//! A chain that was broken is a bar across the screen that names the entry. Enter opens an entry with those
+//! before and after it.
+
+pub mod entry;
+mod view;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
+
+use super::{Handled, Screen};
+use crate::api::audit::{AuditEntry, SubjectKind};
+use crate::api::{labels, names};
+use crate::engine::audit::{self, Finding, Span};
+use crate::engine::world::Source;
+use crate::engine::world::feed::Touched;
+use crate::tui::action::Action;
+use crate::tui::effect::{Answer, Compared, Comparison, Effect, Place, Record, Ticket};
+use crate::tui::filter::{Facts, Filter};
+use crate::tui::model::{Ground, Level, Subject, Turn};
+use crate::tui::rows::{Row, Rows, page};
+use crate::tui::theme::Role;
+
+/// How often the record is read anew while pins change.
+const PAUSE: SignedDuration = SignedDuration::from_secs(5);
+
+/// What is on record.
+#[derive(Debug)]
+pub struct State {
+    ticket: Ticket,
+    /// When it was asked for.
+    asked: Timestamp,
+    /// Whether the answer is outstanding.
+    waits: bool,
+    /// Whether pins changed since.
+    stale: bool,
+    read: Option<Result<Arc<Whole>, String>>,
+    rows: Rows<Shown>,
+    /// Where the timeline goes as soon as it is there.
+    export: Option<PathBuf>,
+}
+
+/// The record as it was read.
+#[derive(Debug)]
+struct Whole {
+    record: Box<Record>,
+    /// The newest revision of each pin.
+    newest: BTreeMap<String, i64>,
+}
+
+/// One line.
+#[derive(Debug)]
+struct Shown {
+    row: audit::Row,
+    /// Who and where, as a person says it.
+    place: String,
+    /// The component, without which releases have shorter names.
+    component: String,
+    standing: Standing,
+    /// What can be compared, where it moved a pin.
+    moved: Option<(Place, i64)>,
+}
+
+/// Whether an entry stands as it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Whole,
+    Doubted,
+    Broken,
+}
+
+impl State {
+    /// Asks for the record.
+    pub fn open(ticket: Ticket, now: Timestamp, effects: &mut Vec<Effect>) -> Self {
+        effects.push(Effect::Record(ticket));
+        Self {
+            ticket,
+            asked: now,
+            waits: true,
+            stale: false,
+            read: None,
+            rows: Rows::default(),
+            export: None,
+        }
+    }
+
+    /// Writes the timeline of what is shown to a file, now or as soon as it is there.
+    pub fn export(&mut self, path: PathBuf, ground: &Ground, ticket: Ticket) -> Option<Effect> {
+        let Some(Ok(_)) = &self.read else {
+            self.export = Some(path);
+            return None;
+        };
+        // The rows are shown newest first; a story is told from its beginning.
+        let rows: Vec<audit::Row> = self
+            .rows
+            .shown()
+            .rev()
+            .map(|shown| shown.row.clone())
+            .collect();
+        let mut title = format!("Timeline of {} in {}", ground.namespace, ground.target);
+        if !self.rows.filter().is_empty() {
+            title += &format!(", as far as it is about {}", self.rows.filter());
+        }
+        Some(Effect::Export(ticket, path, audit::markdown(&rows, &title)))
+    }
+
+    /// Returns the filter.
+    pub fn filter(&self) -> &Filter {
+        self.rows.filter()
+    }
+
+    /// Shows what a filter keeps.
+    pub fn set_filter(&mut self, filter: Filter) {
+        self.rows.set_filter(filter);
+    }
+
+    /// Takes what a request brought.
+    pub fn answer(
+        &mut self,
+        ticket: Ticket,
+        answer: Answer,
+        turn: &mut Turn<'_>,
+    ) -> Option<Answer> {
+        let record = match answer {
+            Answer::Record(record) if ticket == self.ticket => record,
+            other => return Some(other),
+        };
+        self.waits = false;
+        match record {
+            Err(why) if matches!(self.read, Some(Ok(_))) => turn.say(Level::Error, why),
+            Err(why) => self.read = Some(Err(why)),
+            Ok(record) => {
+                self.rows.replace(rows(&record));
+                let mut newest = BTreeMap::new();
+                for entry in &record.entries {
+                    let known = newest.entry(entry.spec.subject.name.clone()).or_default();
+                    *known = entry.spec.revision.max(*known);
+                }
+                self.read = Some(Ok(Arc::new(Whole { record, newest })));
+            }
+        }
+        if let Some(path) = self.export.take() {
+            let ticket = turn.ticket();
+            let wanted = self.export(path, turn.ground, ticket);
+            turn.effects.extend(wanted);
+        }
+        None
+    }
+
+    /// Follows what changed in the read model: a pin that moved has an entry that is not read yet.
+    pub fn touched(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
+        let Some(Ok(whole)) = &self.read else {
+            return;
+        };
+        let moved = touched.iter().any(|one| {
+            let key = one.key.as_ref().filter(|_| one.source == Source::Pins);
+            let pin = key.and_then(|key| turn.world.pin(key));
+            pin.is_some_and(|pin| {
+                let known = whole.newest.get(&*pin.key.name).copied();
+                known.unwrap_or_default() < pin.generation
+            })
+        });
+        self.stale |= moved;
+        self.tick(turn);
+    }
+
+    /// Lets time go by.
+    pub fn tick(&mut self, turn: &mut Turn<'_>) {
+        if self.stale && !self.waits && turn.now.duration_since(self.asked) >= PAUSE {
+            self.ask(turn);
+        }
+    }
+
+    fn ask(&mut self, turn: &mut Turn<'_>) {
+        self.ticket = turn.ticket();
+        turn.effects.push(Effect::Record(self.ticket));
+        (self.asked, self.waits, self.stale) = (turn.now, true, false);
+    }
+
+    /// Returns what an action would be done to.
+    pub fn subject(&self) -> Subject {
+        let place = self.rows.selected().and_then(|shown| shown.moved.as_ref());
+        match place {
+            None => Subject::default(),
+            Some((place, _)) => Subject {
+                components: vec![place.component.clone()],
+                environment: Some(place.environment.clone()),
+                release: self.rows.selected().and_then(|shown| shown.row.to.clone()),
+            },
+        }
+    }
+
+    /// Returns what the selected entry changed, to be compared.
+    pub fn comparison(&self) -> Option<Comparison> {
+        comparison(self.rows.selected()?.moved.as_ref()?)
+    }
+
+    /// Returns the totals, for the line under the header.
+    pub fn totals(&self) -> Vec<(String, Role)> {
+        let Some(Ok(whole)) = &self.read else {
+            return Vec::new();
+        };
+        let verdict = &whole.record.verdict;
+        let mut parts = vec![(
+            format!(
+                "{} entries in {} chains",
+                verdict.entries,
+                verdict.chains.len()
+            ),
+            Role::Muted,
+        )];
+        parts.push(match verdict.problems.len() {
+            0 => ("whole".to_owned(), Role::Good),
+            count => (format!("{count} broken"), Role::Error),
+        });
+        if !verdict.warnings.is_empty() {
+            parts.push((
+                format!("{} warnings", verdict.warnings.len()),
+                Role::Warning,
+            ));
+        }
+        parts
+    }
+
+    /// Does what a key means here.
+    pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
+        if self.rows.act(action, page(turn.size)) == Handled::Yes {
+            return Handled::Yes;
+        }
+        match action {
+            Action::Open => {
+                if let (Some(Ok(whole)), Some(shown)) = (&self.read, self.rows.selected())
+                    && let Some(state) = entry::State::of(whole.clone(), &shown.row.entry)
+                {
+                    turn.open(Screen::Entry(Box::new(state)));
+                }
+            }
+            Action::NextFault | Action::PreviousFault => {
+                let broken = self
+                    .rows
+                    .shown()
+                    .position(|shown| shown.standing == Standing::Broken);
+                let id = self
+                    .rows
+                    .shown()
+                    .nth(broken.unwrap_or(usize::MAX))
+                    .map(|shown| shown.row.entry.clone());
+                match id {
+                    Some(id) => {
+                        self.rows.select(&id);
+                    }
+                    None => turn.say(Level::Info, "no chain is broken"),
+                }
+            }
+            Action::Redraw => {
+                self.ask(turn);
+                return Handled::No;
+            }
+            Action::Copy => {
+                if let Some(shown) = self.rows.selected() {
+                    turn.say(Level::Info, format!("copied {}", shown.row.entry));
+                    turn.effects.push(Effect::Copy(shown.row.entry.clone()));
+                }
+            }
+            Action::CopyCommand => {
+                if let Some(shown) = self.rows.selected() {
+                    let line = format!("bowline audit show {}", shown.row.entry);
+                    turn.say(Level::Info, format!("copied {line}"));
+                    turn.effects.push(Effect::Copy(line));
+                }
+            }
+            _ => return Handled::No,
+        }
+        Handled::Yes
+    }
+}
+
+/// Returns what a revision changed, to be compared; the first one changed nothing.
+fn comparison((place, revision): &(Place, i64)) -> Option<Comparison> {
+    (*revision > 1).then(|| Comparison {
+        what: Compared::Revisions {
+            place: place.clone(),
+            from: revision - 1,
+            to: *revision,
+        },
+        noise: false,
+    })
+}
+
+/// Makes the lines of a record, newest first.
+fn rows(record: &Record) -> Vec<Row<Shown>> {
+    let entries: BTreeMap<&str, &AuditEntry> = record
+        .entries
+        .iter()
+        .filter_map(|entry| Some((entry.metadata.name.as_deref()?, entry)))
+        .collect();
+    let named = |findings: &[Finding]| -> BTreeSet<String> {
+        let objects = findings.iter().map(|finding| finding.object.as_str());
+        let entries = objects.filter_map(|object| object.strip_prefix("auditentry/"));
+        entries.map(str::to_owned).collect()
+    };
+    let broken = named(&record.verdict.problems);
+    let doubted = named(&record.verdict.warnings);
+    let timeline = audit::timeline(&record.entries, &Span::default());
+    let rows = timeline.into_iter().rev().map(|row| {
+        let standing = match (broken.contains(&row.entry), doubted.contains(&row.entry)) {
+            (true, _) => Standing::Broken,
+            (false, true) => Standing::Doubted,
+            (false, false) => Standing::Whole,
+        };
+        let of = entries
+            .get(row.entry.as_str())
+            .and_then(|entry| place(entry));
+        let component = match &of {
+            Some(place) => place.component.to_string(),
+            None => row.subject.clone(),
+        };
+        let place = match (&of, row.kind) {
+            (Some(place), _) => format!("{}/{}", place.component, place.environment),
+            (None, SubjectKind::Component) => format!("{} releases", row.subject),
+            (None, SubjectKind::ReleasePin) => row.subject.clone(),
+        };
+        let action = word(&row);
+        let optional = [&row.actor, &row.from, &row.to, &row.reason, &row.operation];
+        let optional = optional.into_iter().flatten().map(String::as_str);
+        let texts = [&place, &row.subject, &action, &row.recorded_by, &row.entry];
+        let facts = Facts::of_texts(texts.into_iter().map(String::as_str).chain(optional));
+        let moved = of.map(|place| (place, row.revision));
+        Row {
+            id: row.entry.clone(),
+            facts,
+            item: Shown {
+                row,
+                place,
+                component,
+                standing,
+                moved,
+            },
+        }
+    });
+    rows.collect()
+}
+
+/// Says where an entry of a pin belongs, where its labels say so truly.
+fn place(entry: &AuditEntry) -> Option<Place> {
+    let label = |name| entry.labels().get(name);
+    let place = Place::new(label(labels::COMPONENT)?, label(labels::ENVIRONMENT)?);
+    let name = names::pin(&place.component, &place.environment);
+    let subject = &entry.spec.subject;
+    (subject.kind == SubjectKind::ReleasePin && subject.name == name).then_some(place)
+}
+
+/// Returns the word for what was done.
+fn word(row: &audit::Row) -> String {
+    let camel = format!("{:?}", row.action);
+    let mut word = String::new();
+    for c in camel.chars() {
+        if c.is_uppercase() && !word.is_empty() {
+            word.push(' ');
+        }
+        word.extend(c.to_lowercase());
+    }
+    word
+}

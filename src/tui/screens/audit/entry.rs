@@ -1,0 +1,325 @@
+//! One entry of the record, whole, with the entries before and after it in its chain.
+
+use std::sync::Arc;
+
+use kube::ResourceExt;
+
+use super::{Whole, comparison, place, view};
+use crate::api::audit::AuditEntry;
+use crate::api::pin::Hold;
+use crate::engine::audit::{self, Finding};
+use crate::text;
+use crate::tui::action::Action;
+use crate::tui::effect::{Comparison, Effect, Object};
+use crate::tui::model::{Level, Subject, Turn};
+use crate::tui::pen::Sheet;
+use crate::tui::rows::page;
+use crate::tui::screens::{Handled, Scene, Screen, describe};
+use crate::tui::theme::Role;
+use crate::tui::widgets::wrap;
+
+/// Where values begin.
+const VALUES: u16 = 16;
+
+/// An entry among those of its chain.
+#[derive(Debug)]
+pub struct State {
+    whole: Arc<Whole>,
+    /// Where the entries of the chain stand in the record, oldest first.
+    chain: Vec<usize>,
+    /// Which of these it is.
+    at: usize,
+    scroll: usize,
+}
+
+impl State {
+    /// Opens an entry by its name.
+    pub(super) fn of(whole: Arc<Whole>, name: &str) -> Option<Self> {
+        let entries = &whole.record.entries;
+        let own = |entry: &AuditEntry| entry.metadata.name.as_deref() == Some(name);
+        let chains = audit::chains(entries);
+        let chain = chains
+            .iter()
+            .map(audit::Chain::all)
+            .find(|chain| chain.iter().any(|entry| own(entry)))?;
+        let at = chain.iter().position(|entry| own(entry))?;
+        let numbers = chain.iter().filter_map(|of_chain| {
+            entries
+                .iter()
+                .position(|entry| std::ptr::eq(entry, *of_chain))
+        });
+        let chain = numbers.collect();
+        Some(Self {
+            whole,
+            chain,
+            at,
+            scroll: 0,
+        })
+    }
+
+    fn entry(&self, at: usize) -> Option<&AuditEntry> {
+        self.whole.record.entries.get(*self.chain.get(at)?)
+    }
+
+    /// Returns what the trail calls it.
+    pub fn title(&self) -> String {
+        let revision = self.entry(self.at).map_or(0, |entry| entry.spec.revision);
+        format!("revision {revision}")
+    }
+
+    /// Returns what an action would be done to.
+    pub fn subject(&self) -> Subject {
+        let entry = self.entry(self.at);
+        match entry.and_then(|entry| Some((place(entry)?, entry))) {
+            None => Subject::default(),
+            Some((place, entry)) => Subject {
+                components: vec![place.component],
+                environment: Some(place.environment),
+                release: entry.spec.to.as_ref().map(|to| to.name.clone()),
+            },
+        }
+    }
+
+    /// Returns what the entry changed, to be compared.
+    pub fn comparison(&self) -> Option<Comparison> {
+        let entry = self.entry(self.at)?;
+        comparison(&(place(entry)?, entry.spec.revision))
+    }
+
+    /// Does what a key means here.
+    pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
+        let page = page(turn.size).unsigned_abs();
+        match action {
+            Action::Up => self.scroll = self.scroll.saturating_sub(1),
+            Action::Down => self.scroll += 1,
+            Action::PageUp | Action::HalfPageUp => self.scroll = self.scroll.saturating_sub(page),
+            Action::PageDown | Action::HalfPageDown => self.scroll += page,
+            Action::Top => self.scroll = 0,
+            Action::Left | Action::Right => {
+                let next = match action {
+                    Action::Left => self.at.checked_sub(1),
+                    _ => Some(self.at + 1).filter(|at| *at < self.chain.len()),
+                };
+                match next {
+                    Some(at) => (self.at, self.scroll) = (at, 0),
+                    None => turn.say(Level::Info, "the chain ends here"),
+                }
+            }
+            Action::Open | Action::Copy | Action::CopyCommand => {
+                let Some(name) = self.entry(self.at).map(ResourceExt::name_any) else {
+                    return Handled::No;
+                };
+                match action {
+                    Action::Open => {
+                        let state = describe::State::open(Object::Entry(name), turn);
+                        turn.open(Screen::Describe(Box::new(state)));
+                    }
+                    Action::Copy => turn.effects.push(Effect::Copy(name)),
+                    _ => turn
+                        .effects
+                        .push(Effect::Copy(format!("bowline audit show {name}"))),
+                }
+            }
+            _ => return Handled::No,
+        }
+        // What there is to scroll is known when it is drawn; no entry has more lines than this.
+        self.scroll = self.scroll.min(500);
+        Handled::Yes
+    }
+
+    /// Draws it.
+    pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
+        let Some(entry) = self.entry(self.at) else {
+            return;
+        };
+        let object = format!("auditentry/{}", entry.name_any());
+        let own = |finding: &&Finding| finding.object == object;
+        let verdict = &self.whole.record.verdict;
+        let problems: Vec<Finding> = verdict.problems.iter().filter(own).cloned().collect();
+        let bars = view::bar(sheet, &problems);
+        let height = sheet.height().saturating_sub(bars);
+        let mut below = sheet.rows(bars, height);
+        let lines = self.lines(&below, scene, entry, !problems.is_empty());
+        let first = self
+            .scroll
+            .min(lines.len().saturating_sub(usize::from(height)));
+        for (row, (head, value, role)) in (0..height).zip(lines.iter().skip(first)) {
+            let mut pen = below.line(row);
+            pen.skip(3)
+                .put(head, Role::Header)
+                .to(VALUES)
+                .put(value, *role);
+        }
+    }
+
+    fn lines(
+        &self,
+        sheet: &Sheet<'_>,
+        scene: &Scene<'_>,
+        entry: &AuditEntry,
+        is_broken: bool,
+    ) -> Vec<(&'static str, String, Role)> {
+        let spec = &entry.spec;
+        let ground = &scene.model.ground;
+        let width = usize::from(sheet.width().saturating_sub(VALUES + 1));
+        let mut lines: Vec<(&'static str, String, Role)> = Vec::new();
+        let mut add = |head: &'static str, words: &str, role: Role| {
+            let wrapped = wrap(words, width);
+            for (at, line) in wrapped.into_iter().enumerate() {
+                lines.push((if at == 0 { head } else { "" }, line, role));
+            }
+        };
+        let zoned = spec.at.0.to_zoned(ground.zone.clone());
+        let ago = sheet.age(spec.at.0);
+        add(
+            "what",
+            &format!("{:?} of {}", spec.action, spec.subject.name),
+            Role::Title,
+        );
+        add(
+            "when",
+            &format!("{}, {ago} ago", zoned.strftime("%Y-%m-%d %H:%M:%S %Z")),
+            Role::Text,
+        );
+        match &spec.actor {
+            Some(actor) => add("who", actor, Role::Text),
+            None => add(
+                "who",
+                "unattributed: the server did not say who",
+                Role::Warning,
+            ),
+        }
+        if spec.actor.as_ref() != Some(&spec.recorded_by) {
+            add("recorded by", &spec.recorded_by, Role::Muted);
+        }
+        match &spec.reason {
+            Some(reason) => add("why", reason, Role::Text),
+            None => add("why", "no reason was given", Role::Muted),
+        }
+        let release = |release: &crate::api::audit::ReleaseIdentity| {
+            let hash = release.hash.as_deref().map(short);
+            let hash = hash
+                .map(|hash| format!("  content {hash}"))
+                .unwrap_or_default();
+            format!("{}{hash}", release.name)
+        };
+        if let Some(from) = &spec.from {
+            add("from", &release(from), Role::Text);
+        }
+        if let Some(to) = &spec.to {
+            add("to", &release(to), Role::Text);
+        }
+        if let Some(named) = &spec.release_ref {
+            add(
+                "releaseRef",
+                &format!("{named}; a hold makes another release count"),
+                Role::Text,
+            );
+        }
+        if let Some(revision) = spec.restored_from {
+            add("restored", &format!("revision {revision}"), Role::Text);
+        }
+        let hold = |hold: &Hold| {
+            let until = hold
+                .until
+                .as_ref()
+                .map_or("until lifted".to_owned(), |until| {
+                    format!("until {}", ground.clock(until.0, sheet.now))
+                });
+            let why = hold.reason.as_deref().unwrap_or("no reason was given");
+            format!("{}, {until}: {why}", hold.owner)
+        };
+        for (at, held) in spec.holds.iter().enumerate() {
+            add(if at == 0 { "holds" } else { "" }, &hold(held), Role::Hold);
+        }
+        if let Some(gap) = &spec.gap {
+            add(
+                "gap",
+                &format!("nobody saw revisions {} to {}", gap.first, gap.last),
+                Role::Warning,
+            );
+        }
+        if let Some(checkpoint) = &spec.checkpoint {
+            add(
+                "checkpoint",
+                &format!(
+                    "retention removed {} entries, through revision {}",
+                    checkpoint.entries, checkpoint.through
+                ),
+                Role::Muted,
+            );
+        }
+        add("", "", Role::Text);
+        add("entry", &entry.name_any(), Role::Muted);
+        if let Some(operation) = &spec.operation {
+            add("operation", operation, Role::Muted);
+        }
+        if let Some(hash) = &spec.rendered_hash {
+            add("rendered", &short(hash), Role::Muted);
+        }
+        add("hash", &short(&audit::hash(entry)), Role::Muted);
+        let follows = spec
+            .previous
+            .as_deref()
+            .map_or("nothing: it is the first".to_owned(), short);
+        add("follows", &follows, Role::Muted);
+        match is_broken {
+            false => add(
+                "chain",
+                &format!("{} as it was written", sheet.glyphs.check),
+                Role::Good,
+            ),
+            true => add(
+                "chain",
+                &format!("{} not as it was written", sheet.glyphs.degraded),
+                Role::Error,
+            ),
+        }
+        let verdict = &self.whole.record.verdict;
+        let object = format!("auditentry/{}", entry.name_any());
+        for warning in verdict
+            .warnings
+            .iter()
+            .filter(|found| found.object == object)
+        {
+            add("warning", &warning.what, Role::Warning);
+        }
+        add("", "", Role::Text);
+        let neighbour = |at: Option<usize>| {
+            let entry = at.and_then(|at| self.entry(at))?;
+            let who = entry.spec.actor.as_deref().unwrap_or("unattributed");
+            let to = entry
+                .spec
+                .to
+                .as_ref()
+                .map(|to| format!(" to {}", to.name))
+                .unwrap_or_default();
+            let when = ground.clock(entry.spec.at.0, sheet.now);
+            Some(
+                text::line(&format!(
+                    "revision {}  {when}  {who}  {:?}{to}",
+                    entry.spec.revision, entry.spec.action
+                ))
+                .into_owned(),
+            )
+        };
+        let before = neighbour(self.at.checked_sub(1));
+        let after = neighbour(self.at.checked_add(1));
+        add(
+            "before",
+            before.as_deref().unwrap_or("nothing"),
+            Role::Muted,
+        );
+        add(
+            "after",
+            after.as_deref().unwrap_or("nothing yet"),
+            Role::Muted,
+        );
+        lines
+    }
+}
+
+/// A hash that tells things apart needs no more than its beginning.
+fn short(hash: &str) -> String {
+    hash.chars().take(16).collect()
+}

@@ -1,0 +1,150 @@
+//! How the record is drawn.
+
+use super::{Shown, Standing, State, word};
+use crate::engine::audit::Finding;
+use crate::text;
+use crate::tui::pen::Sheet;
+use crate::tui::screens::Scene;
+use crate::tui::theme::Role;
+use crate::tui::widgets::table::{self, Cell, Column, Line, MARGIN, Window, cell};
+use crate::tui::widgets::wrap;
+
+const COLUMNS: &[Column] = &[
+    Column::new("", 1, 100),
+    Column::new("WHEN", 5, 90),
+    Column::new("WHO", 4, 80),
+    Column::new("WHAT", 6, 85),
+    Column::new("WHERE", 12, 95),
+    Column::new("CHANGE", 12, 70),
+    Column::new("WHY", 12, 60),
+];
+
+impl State {
+    /// Draws it.
+    pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
+        if self.stale
+            && let Ok(at) = self.asked.checked_add(super::PAUSE)
+        {
+            sheet.turn(at);
+        }
+        let whole = match &self.read {
+            None => {
+                sheet
+                    .line(1)
+                    .skip(MARGIN)
+                    .put("the record is being read and checked", Role::Muted);
+                return;
+            }
+            Some(Err(why)) => {
+                let width = usize::from(sheet.width().saturating_sub(MARGIN + 1));
+                for (row, line) in (1..).zip(wrap(why, width)) {
+                    sheet.line(row).skip(MARGIN).put(&line, Role::Error);
+                }
+                return;
+            }
+            Some(Ok(whole)) => whole,
+        };
+        let problems = &whole.record.verdict.problems;
+        let bars = bar(sheet, problems);
+        let height = sheet.height().saturating_sub(bars);
+        let mut below = sheet.rows(bars, height);
+        let (first, seen) = self.rows.window(usize::from(height.saturating_sub(1)));
+        let lines: Vec<Line> = seen
+            .into_iter()
+            .map(|(selected, shown)| line(&below, scene, selected, shown))
+            .collect();
+        let window = Window {
+            first,
+            count: self.rows.len(),
+        };
+        table::draw(&mut below, COLUMNS, &lines, window);
+        if lines.is_empty() {
+            let words = match self.rows.total() {
+                0 => "nothing was recorded yet",
+                _ => "nothing matches the filter; esc clears it",
+            };
+            below.line(2).skip(MARGIN).put(words, Role::Muted);
+        }
+    }
+}
+
+/// Draws what is broken across the whole width; returns how many rows that took.
+pub(super) fn bar(sheet: &mut Sheet<'_>, problems: &[Finding]) -> u16 {
+    let most = usize::from(sheet.height() / 4).clamp(1, 3);
+    let shown = problems.len().min(most);
+    for (row, problem) in (0..).zip(problems.iter().take(shown)) {
+        let more = problems.len() - shown;
+        let mut words = format!(
+            "{}  {}: {}",
+            problem.severity.to_string().to_uppercase(),
+            problem.object,
+            problem.what
+        );
+        if usize::from(row) + 1 == shown && more > 0 {
+            words += &format!("  (and {more} more)");
+        }
+        let mut pen = sheet.line(row);
+        pen.over(Role::Armed)
+            .skip(1)
+            .put(&words, Role::Armed)
+            .rest();
+    }
+    u16::try_from(shown).unwrap_or_default()
+}
+
+fn line(sheet: &Sheet<'_>, scene: &Scene<'_>, selected: bool, shown: &Shown) -> Line {
+    let row = &shown.row;
+    let glyphs = sheet.glyphs;
+    let sign = match shown.standing {
+        Standing::Whole => cell(glyphs.check, Role::Good),
+        Standing::Doubted => cell("!", Role::Warning),
+        Standing::Broken => cell(glyphs.degraded, Role::Error),
+    };
+    let mut when = cell(scene.model.ground.clock(row.at, sheet.now), Role::Muted);
+    if row.clock_disagrees {
+        when.push((" ?".to_owned(), Role::Warning));
+    }
+    let who = match &row.actor {
+        Some(actor) => cell(actor, Role::Text),
+        None => cell("unattributed", Role::Warning),
+    };
+    Line {
+        cells: vec![
+            sign,
+            when,
+            who,
+            cell(word(row), Role::Text),
+            cell(&shown.place, Role::Text),
+            change(sheet, shown),
+            match &row.reason {
+                Some(reason) => cell(format!("\"{}\"", text::line(reason)), Role::Muted),
+                None => Vec::new(),
+            },
+        ],
+        selected,
+        marked: false,
+    }
+}
+
+/// Says from what to what, without the name of the component.
+fn change(sheet: &Sheet<'_>, shown: &Shown) -> Cell {
+    let row = &shown.row;
+    let short = |name: &String| {
+        let rest = name
+            .strip_prefix(&shown.component)
+            .and_then(|rest| rest.strip_prefix('-'));
+        rest.unwrap_or(name).to_owned()
+    };
+    let (from, to) = (row.from.as_ref().map(short), row.to.as_ref().map(short));
+    match (from, to) {
+        (Some(from), Some(to)) if from == to => cell(to, Role::Muted),
+        (Some(from), Some(to)) => vec![
+            (from, Role::Muted),
+            (format!(" {} ", sheet.glyphs.arrow), Role::Muted),
+            (to, Role::Text),
+        ],
+        (Some(from), None) => cell(from, Role::Muted),
+        (None, Some(to)) => cell(to, Role::Text),
+        (None, None) => Vec::new(),
+    }
+}

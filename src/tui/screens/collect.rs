@@ -1,0 +1,308 @@
+//! What garbage collection would do: every release and snapshot, whether it can go, and why it stays.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Handled, Scene, Screen, describe};
+use crate::engine::actions::gc::{self, Candidate, Gc};
+use crate::engine::plan::Asked;
+use crate::engine::world::World;
+use crate::engine::world::feed::Touched;
+use crate::text;
+use crate::tui::action::Action;
+use crate::tui::effect::{Effect, Object};
+use crate::tui::filter::Facts;
+use crate::tui::model::{Ground, Level, Subject, Turn};
+use crate::tui::pen::Sheet;
+use crate::tui::rows::{Row, Rows, page};
+use crate::tui::theme::Role;
+use crate::tui::widgets::table::{self, Column, Line, MARGIN, Window, cell};
+
+/// How often it is worked out anew while objects change: it looks at all of them.
+const PAUSE: SignedDuration = SignedDuration::from_secs(1);
+
+const COLUMNS: &[Column] = &[
+    Column::new("", 5, 100),
+    Column::new("KIND", 8, 40),
+    Column::new("NAME", 12, 95),
+    Column::new("SIZE", 6, 80).right(),
+    Column::new("AGE", 4, 60).right(),
+    Column::new("WHY", 16, 90),
+];
+
+/// What can be collected, as of a moment.
+#[derive(Debug)]
+pub struct State {
+    rows: Rows<Found>,
+    sums: Sums,
+    /// Why nothing can be said.
+    refused: Option<String>,
+    /// When it was worked out.
+    at: Timestamp,
+    /// Whether something changed since.
+    stale: bool,
+    /// Whether only what goes is shown.
+    going: bool,
+    order: By,
+}
+
+#[derive(Debug)]
+struct Found {
+    candidate: Candidate,
+    made: Timestamp,
+}
+
+/// How many there are, and how large they are together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sums {
+    goes: (usize, u64),
+    stays: (usize, u64),
+}
+
+/// What the rows are sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    /// What goes first, as the plan lists it.
+    Fate,
+    Size,
+    Age,
+}
+
+impl State {
+    /// Works out what can be collected.
+    pub fn open(world: &World, ground: &Ground, now: Timestamp) -> Self {
+        let mut state = Self {
+            rows: Rows::default(),
+            sums: Sums::default(),
+            refused: None,
+            at: now,
+            stale: false,
+            going: false,
+            order: By::Fate,
+        };
+        state.work_out(world, ground, now);
+        state
+    }
+
+    fn work_out(&mut self, world: &World, ground: &Ground, now: Timestamp) {
+        (self.at, self.stale) = (now, false);
+        let asked = Asked {
+            operation: String::new(),
+            now,
+            user: ground.user.clone(),
+            reason: None,
+            namespace: ground.namespace.clone(),
+        };
+        let planned = match gc::plan(world, &Gc::default(), &asked) {
+            Ok(planned) => planned,
+            Err(refusal) => {
+                self.refused = Some(refusal.to_string());
+                return;
+            }
+        };
+        self.refused = None;
+        self.sums = Sums::default();
+        let mut found: Vec<Found> = Vec::new();
+        for candidate in planned.releases.into_iter().chain(planned.snapshots) {
+            let sum = match candidate.goes() {
+                true => &mut self.sums.goes,
+                false => &mut self.sums.stays,
+            };
+            *sum = (sum.0 + 1, sum.1 + candidate.size.unwrap_or_default());
+            if self.going && !candidate.goes() {
+                continue;
+            }
+            let made = now.checked_sub(candidate.age).unwrap_or(now);
+            found.push(Found { candidate, made });
+        }
+        match self.order {
+            By::Fate => found.sort_by_key(|found| !found.candidate.goes()),
+            By::Size => found.sort_by_key(|found| std::cmp::Reverse(found.candidate.size)),
+            By::Age => found.sort_by_key(|found| found.made),
+        }
+        let rows = found.into_iter().map(|found| {
+            let candidate = &found.candidate;
+            let why = candidate.why();
+            let fate = if candidate.goes() { "goes" } else { "stays" };
+            let texts = [&*candidate.key.name, kind(candidate), fate, &why];
+            let places = [&candidate.component, &candidate.environment];
+            let places = places.into_iter().flatten().map(|name| &**name);
+            Row {
+                id: format!("{} {}", kind(candidate), candidate.key.name),
+                facts: Facts::of_texts(texts.into_iter().chain(places)),
+                item: found,
+            }
+        });
+        let rows = rows.collect();
+        self.rows.replace(rows);
+    }
+
+    /// Returns the rows.
+    pub fn filter(&self) -> &crate::tui::filter::Filter {
+        self.rows.filter()
+    }
+
+    /// Shows what a filter keeps.
+    pub fn set_filter(&mut self, filter: crate::tui::filter::Filter) {
+        self.rows.set_filter(filter);
+    }
+
+    /// Follows what changed in the read model.
+    pub fn touched(&mut self, _: &[Touched], turn: &mut Turn<'_>) {
+        self.stale = true;
+        self.tick(turn);
+    }
+
+    /// Lets time go by.
+    pub fn tick(&mut self, turn: &mut Turn<'_>) {
+        if self.stale && turn.now.duration_since(self.at) >= PAUSE {
+            self.work_out(turn.world, turn.ground, turn.now);
+        }
+    }
+
+    /// Returns what an action would be done to.
+    pub fn subject(&self) -> Subject {
+        let Some(found) = self.rows.selected() else {
+            return Subject::default();
+        };
+        let candidate = &found.candidate;
+        Subject {
+            components: candidate.component.iter().cloned().collect(),
+            environment: candidate.environment.clone(),
+            release: candidate
+                .environment
+                .is_none()
+                .then(|| candidate.key.name.to_string()),
+        }
+    }
+
+    /// Returns the totals, for the line under the header.
+    pub fn totals(&self) -> Vec<(String, Role)> {
+        let (going, frees) = self.sums.goes;
+        let (staying, kept) = self.sums.stays;
+        let role = if going > 0 {
+            Role::Warning
+        } else {
+            Role::Muted
+        };
+        vec![
+            (format!("{going} can go, {}", text::bytes(frees)), role),
+            (
+                format!("{staying} stay, {}", text::bytes(kept)),
+                Role::Muted,
+            ),
+        ]
+    }
+
+    /// Does what a key means here.
+    pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
+        if self.rows.act(action, page(turn.size)) == Handled::Yes {
+            return Handled::Yes;
+        }
+        match action {
+            Action::FaultsOnly => {
+                self.going = !self.going;
+                self.work_out(turn.world, turn.ground, turn.now);
+                let words = match self.going {
+                    true => "only what can go",
+                    false => "what stays too",
+                };
+                turn.say(Level::Info, words);
+            }
+            Action::Sort => {
+                let (order, words) = match self.order {
+                    By::Fate => (By::Size, "the largest first"),
+                    By::Size => (By::Age, "the oldest first"),
+                    By::Age => (By::Fate, "what can go first"),
+                };
+                self.order = order;
+                self.work_out(turn.world, turn.ground, turn.now);
+                turn.say(Level::Info, words);
+            }
+            Action::Open => {
+                if let Some(found) = self.rows.selected() {
+                    let name = found.candidate.key.name.to_string();
+                    let object = match found.candidate.environment {
+                        None => Object::Release(name),
+                        Some(_) => Object::Snapshot(name),
+                    };
+                    let state = describe::State::open(object, turn);
+                    turn.open(Screen::Describe(Box::new(state)));
+                }
+            }
+            Action::Copy => {
+                if let Some(found) = self.rows.selected() {
+                    let name = found.candidate.key.name.to_string();
+                    turn.say(Level::Info, format!("copied {name}"));
+                    turn.effects.push(Effect::Copy(name));
+                }
+            }
+            Action::CopyCommand => {
+                turn.effects
+                    .push(Effect::Copy("bowline gc --dry-run".to_owned()));
+                turn.say(Level::Info, "copied bowline gc --dry-run");
+            }
+            _ => return Handled::No,
+        }
+        Handled::Yes
+    }
+
+    /// Draws it.
+    pub fn view(&self, sheet: &mut Sheet<'_>, _: &Scene<'_>) {
+        if self.stale
+            && let Ok(at) = self.at.checked_add(PAUSE)
+        {
+            sheet.turn(at);
+        }
+        if let Some(why) = &self.refused {
+            sheet.line(1).skip(MARGIN).put(why, Role::Warning);
+            return;
+        }
+        let height = usize::from(sheet.height().saturating_sub(1));
+        let (first, seen) = self.rows.window(height);
+        let lines: Vec<Line> = seen
+            .into_iter()
+            .map(|(selected, found)| line(sheet, selected, found))
+            .collect();
+        let window = Window {
+            first,
+            count: self.rows.len(),
+        };
+        table::draw(sheet, COLUMNS, &lines, window);
+        if lines.is_empty() {
+            let words = match (self.rows.total(), self.going) {
+                (0, true) => "nothing can go; f shows what stays",
+                (0, false) => "there is no release and no snapshot here",
+                _ => "nothing matches the filter; esc clears it",
+            };
+            sheet.line(2).skip(MARGIN).put(words, Role::Muted);
+        }
+    }
+}
+
+fn kind(candidate: &Candidate) -> &'static str {
+    match candidate.environment {
+        None => "release",
+        Some(_) => "snapshot",
+    }
+}
+
+fn line(sheet: &Sheet<'_>, selected: bool, found: &Found) -> Line {
+    let candidate = &found.candidate;
+    let (fate, role, quiet) = match candidate.goes() {
+        true => ("goes", Role::Warning, Role::Text),
+        false => ("stays", Role::Muted, Role::Muted),
+    };
+    let size = candidate.size.map_or_else(|| "?".to_owned(), text::bytes);
+    Line {
+        cells: vec![
+            cell(fate, role),
+            cell(kind(candidate), Role::Muted),
+            cell(&*candidate.key.name, Role::Text),
+            cell(size, quiet),
+            cell(sheet.age(found.made), Role::Muted),
+            cell(candidate.why(), quiet),
+        ],
+        selected,
+        marked: false,
+    }
+}

@@ -1,0 +1,120 @@
+//! One component: what runs in each environment, and how the selected one came to be there.
+//!
+//! Left and right choose an environment, up and down a revision of it.
+
+mod view;
+
+use std::sync::Arc;
+
+use super::Handled;
+use super::history::History;
+use crate::engine::matrix::Columns;
+use crate::engine::world::feed::Touched;
+use crate::engine::world::{Key, Source, World};
+use crate::tui::action::Action;
+use crate::tui::effect::{Answer, Place, Ticket};
+use crate::tui::model::{Subject, Turn};
+
+/// A component and its environments.
+#[derive(Debug)]
+pub struct State {
+    component: Key,
+    columns: Columns,
+    column: usize,
+    history: History,
+}
+
+impl State {
+    /// Opens a component at an environment; the first that it is deployed in where none is named.
+    pub fn open(component: Arc<str>, environment: Option<Arc<str>>, turn: &mut Turn<'_>) -> Self {
+        let namespace = &turn.ground.namespace;
+        let columns = Columns::of(turn.world, Some(namespace));
+        let key = Key::new(namespace, &component);
+        let deployed = || {
+            let mut names = columns.names().iter();
+            names.position(|name| turn.world.pin_of(&key, name).is_some())
+        };
+        let column = environment
+            .and_then(|name| columns.position(&name))
+            .or_else(deployed)
+            .unwrap_or_default();
+        let name = columns.names().get(column).cloned();
+        let place = Place {
+            component,
+            environment: name.unwrap_or_else(|| "".into()),
+        };
+        Self {
+            component: key,
+            columns,
+            column,
+            history: History::open(place, turn),
+        }
+    }
+
+    /// Returns what the trail calls it.
+    pub fn title(&self) -> String {
+        self.component.name.to_string()
+    }
+
+    /// Returns what an action would be done to.
+    pub fn subject(&self, world: &World) -> Subject {
+        let environment = self.columns.names().get(self.column).cloned();
+        let pin = environment
+            .as_ref()
+            .and_then(|environment| world.pin_of(&self.component, environment));
+        Subject {
+            components: vec![Arc::clone(&self.component.name)],
+            release: pin.map(|pin| pin.release.to_string()),
+            environment,
+        }
+    }
+
+    /// Follows what changed in the read model.
+    pub fn touched(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
+        let is_of = |source: Source| touched.iter().any(|one| one.source == source);
+        let fresh = touched.is_empty() || touched.iter().any(|one| one.key.is_none());
+        if fresh || is_of(Source::Environments) || is_of(Source::Pipelines) {
+            let selected = self.columns.names().get(self.column).cloned();
+            self.columns = Columns::of(turn.world, Some(&turn.ground.namespace));
+            let column = selected.and_then(|name| self.columns.position(&name));
+            self.go(column.unwrap_or_default(), turn);
+        }
+        if fresh || is_of(Source::Pins) {
+            self.history.ask(turn);
+        }
+    }
+
+    /// Takes what a request brought.
+    pub fn answer(&mut self, ticket: Ticket, answer: Answer, _: &mut Turn<'_>) -> Option<Answer> {
+        self.history.answer(ticket, answer)
+    }
+
+    /// Goes to an environment, and asks for its revisions.
+    fn go(&mut self, column: usize, turn: &mut Turn<'_>) {
+        let last = self.columns.names().len().saturating_sub(1);
+        self.column = column.min(last);
+        let Some(environment) = self.columns.names().get(self.column) else {
+            return;
+        };
+        if self.history.place.environment != *environment {
+            let place = Place {
+                component: Arc::clone(&self.component.name),
+                environment: Arc::clone(environment),
+            };
+            self.history = History::open(place, turn);
+        }
+    }
+
+    /// Does what a key means here.
+    pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
+        match action {
+            Action::Left => self.go(self.column.saturating_sub(1), turn),
+            Action::Right => self.go(self.column + 1, turn),
+            action => return self.history.act(action, turn),
+        }
+        Handled::Yes
+    }
+}
+
+#[cfg(test)]
+mod tests;

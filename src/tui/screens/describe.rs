@@ -1,0 +1,276 @@
+//! One object as YAML: without what servers keep for themselves, with Secrets masked and what is stored
+//! packed shown plain. `/` finds, `n` and `N` go from one place that was found to the next.
+
+use super::list::kubectl_get;
+use super::{Handled, Scene};
+use crate::engine::world::{Key, World};
+use crate::tui::action::Action;
+use crate::tui::effect::{Answer, Effect, Object, Ticket};
+use crate::tui::filter::{Facts, Filter, Matcher};
+use crate::tui::model::{Ground, Level, Subject, Turn};
+use crate::tui::order::quoted;
+use crate::tui::pen::Sheet;
+use crate::tui::rows::page;
+use crate::tui::theme::Role;
+
+/// An object that is looked into.
+#[derive(Debug)]
+pub struct State {
+    object: Object,
+    namespace: String,
+    ticket: Ticket,
+    text: Text,
+    /// The first line that is seen.
+    top: usize,
+    filter: Filter,
+    /// The lines that the filter finds.
+    found: Vec<usize>,
+}
+
+#[derive(Debug)]
+enum Text {
+    Reading,
+    Lines(Vec<String>),
+    Failed(String),
+}
+
+impl State {
+    /// Opens an object, and asks for it.
+    pub fn open(object: Object, turn: &mut Turn<'_>) -> Self {
+        let ticket = turn.ticket();
+        turn.effects.push(Effect::Describe(ticket, object.clone()));
+        Self {
+            object,
+            namespace: turn.ground.namespace.clone(),
+            ticket,
+            text: Text::Reading,
+            top: 0,
+            filter: Filter::default(),
+            found: Vec::new(),
+        }
+    }
+
+    /// Returns what the trail calls it.
+    pub fn title(&self) -> String {
+        name(&self.object).to_owned()
+    }
+
+    /// Returns what an action would be done to.
+    pub fn subject(&self, world: &World) -> Subject {
+        let key = |name: &str| Key::new(&self.namespace, name);
+        match &self.object {
+            Object::Pin(name) => world.pin(&key(name)).map(|pin| Subject {
+                components: vec![pin.component.clone()],
+                environment: Some(pin.environment.clone()),
+                release: Some(pin.release.to_string()),
+            }),
+            Object::Snapshot(name) => world.snapshot(&key(name)).map(|row| Subject {
+                components: vec![row.component.clone()],
+                environment: Some(row.environment.clone()),
+                release: None,
+            }),
+            Object::Release(name) => world.release(&key(name)).map(|row| Subject {
+                components: row.component.iter().cloned().collect(),
+                environment: None,
+                release: Some(name.clone()),
+            }),
+            Object::Entry(_) => None,
+        }
+        .unwrap_or_default()
+    }
+
+    /// Takes what a request brought.
+    pub fn answer(&mut self, ticket: Ticket, answer: Answer) -> Option<Answer> {
+        match answer {
+            Answer::Described(described) if ticket == self.ticket => {
+                self.text = match described {
+                    Ok(text) => Text::Lines(text.lines().map(str::to_owned).collect()),
+                    Err(why) => Text::Failed(why),
+                };
+                let filter = std::mem::take(&mut self.filter);
+                self.set_filter(filter);
+                None
+            }
+            other => Some(other),
+        }
+    }
+
+    /// Returns what is looked for.
+    pub fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// Looks for something, and goes to the first place from here on.
+    pub fn set_filter(&mut self, filter: Filter) {
+        self.filter = filter;
+        let Text::Lines(lines) = &self.text else {
+            return;
+        };
+        self.found.clear();
+        if self.filter.is_empty() {
+            return;
+        }
+        let matcher = Matcher::new(&self.filter, &[]);
+        let numbered = lines.iter().enumerate();
+        let found =
+            numbered.filter(|(_, line)| matcher.keeps(&Facts::of_texts([line.as_str()]), false));
+        self.found = found.map(|(at, _)| at).collect();
+        let here = self
+            .found
+            .iter()
+            .find(|at| **at >= self.top)
+            .or(self.found.first());
+        self.top = here.map_or(self.top, |at| at.saturating_sub(2));
+    }
+
+    /// Does what a key means here.
+    pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
+        let page = page(turn.size);
+        let last = match &self.text {
+            Text::Lines(lines) => lines.len().saturating_sub(page.unsigned_abs()),
+            Text::Reading | Text::Failed(_) => 0,
+        };
+        let mut scroll = |by: isize| self.top = self.top.saturating_add_signed(by).min(last);
+        match action {
+            Action::Up => scroll(-1),
+            Action::Down => scroll(1),
+            Action::PageUp => scroll(-page),
+            Action::PageDown => scroll(page),
+            Action::HalfPageUp => scroll(-(page / 2).max(1)),
+            Action::HalfPageDown => scroll((page / 2).max(1)),
+            Action::Top => self.top = 0,
+            Action::Bottom => self.top = last,
+            Action::NextHunk | Action::PreviousHunk => {
+                // What was found stands two lines below the first.
+                let here = self.top + 2;
+                let next = match action {
+                    Action::NextHunk => self
+                        .found
+                        .iter()
+                        .find(|at| **at > here)
+                        .or(self.found.first()),
+                    _ => self
+                        .found
+                        .iter()
+                        .rfind(|at| **at < here)
+                        .or(self.found.last()),
+                };
+                match next {
+                    Some(at) => self.top = at.saturating_sub(2),
+                    None => turn.say(Level::Info, "nothing is looked for; / looks for something"),
+                }
+            }
+            Action::Copy => {
+                if let Text::Lines(lines) = &self.text {
+                    turn.effects.push(Effect::Copy(lines.join("\n") + "\n"));
+                    turn.say(Level::Info, format!("copied {} lines", lines.len()));
+                }
+            }
+            Action::CopyCommand => {
+                let line = command_line(&self.object, turn.ground);
+                turn.say(Level::Info, format!("copied {line}"));
+                turn.effects.push(Effect::Copy(line));
+            }
+            Action::Back if !self.filter.is_empty() => self.set_filter(Filter::default()),
+            _ => return Handled::No,
+        }
+        Handled::Yes
+    }
+
+    /// Returns the totals, for the line under the header.
+    pub fn totals(&self) -> Vec<(String, Role)> {
+        match &self.text {
+            Text::Lines(lines) => {
+                let mut parts = vec![(format!("{} lines", lines.len()), Role::Muted)];
+                if !self.filter.is_empty() {
+                    parts.push((format!("{} found", self.found.len()), Role::Match));
+                }
+                parts
+            }
+            Text::Reading | Text::Failed(_) => Vec::new(),
+        }
+    }
+
+    /// Draws it.
+    pub fn view(&self, sheet: &mut Sheet<'_>, _: &Scene<'_>) {
+        let lines = match &self.text {
+            Text::Lines(lines) => lines,
+            Text::Reading => {
+                sheet.line(1).skip(3).put("it is being read", Role::Muted);
+                return;
+            }
+            Text::Failed(why) => {
+                let width = usize::from(sheet.width().saturating_sub(4));
+                for (row, line) in (1..).zip(crate::tui::widgets::wrap(why, width)) {
+                    sheet.line(row).skip(3).put(&line, Role::Error);
+                }
+                return;
+            }
+        };
+        let height = usize::from(sheet.height());
+        let seen = lines.iter().enumerate().skip(self.top).take(height);
+        for (row, (at, line)) in (0..).zip(seen) {
+            let found = self.found.binary_search(&at).is_ok();
+            let mut pen = sheet.line(row);
+            pen.skip(2);
+            match (found, key(line)) {
+                (true, _) => pen.put(line, Role::Match),
+                (false, Some((key, rest))) => pen.put(key, Role::Breadcrumb).put(rest, Role::Text),
+                (false, None) => pen.put(line, Role::Text),
+            };
+        }
+    }
+}
+
+/// Splits a line of YAML after its key, where it has one.
+fn key(line: &str) -> Option<(&str, &str)> {
+    let bare = line.trim_start_matches([' ', '-']);
+    let indent = line.len() - bare.len();
+    let length = bare
+        .find(": ")
+        .or_else(|| bare.strip_suffix(':').map(str::len))?;
+    let is_name = bare
+        .get(..length)?
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "-_./$\"'".contains(c));
+    is_name.then(|| line.split_at(indent + length + 1))
+}
+
+fn name(object: &Object) -> &str {
+    match object {
+        Object::Release(name)
+        | Object::Pin(name)
+        | Object::Snapshot(name)
+        | Object::Entry(name) => name,
+    }
+}
+
+/// Returns the command line that shows the same.
+pub(super) fn command_line(object: &Object, ground: &Ground) -> String {
+    match object {
+        Object::Release(name) => format!("bowline release show {}", quoted(name)),
+        Object::Entry(name) => format!("bowline audit show {}", quoted(name)),
+        Object::Pin(name) => kubectl_get("releasepins.openchoreo.dev", name, ground),
+        Object::Snapshot(name) => kubectl_get("componentenvsnapshots.openchoreo.dev", name, ground),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_told_from_values() {
+        for (line, expected) in [
+            ("kind: Release", Some(("kind:", " Release"))),
+            ("  spec:", Some(("  spec:", ""))),
+            ("  - name: web", Some(("  - name:", " web"))),
+            ("  - web", None),
+            ("a sentence: with a colon", None),
+            ("https://example.com", None),
+            ("", None),
+        ] {
+            assert_eq!(key(line), expected, "{line:?}");
+        }
+    }
+}

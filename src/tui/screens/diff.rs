@@ -1,0 +1,432 @@
+//! The diff: what two sides have of the same objects, side by side or one under the other.
+//!
+//! It shows one moment: what was read when it was asked for. Secrets are masked before they come here.
+
+mod rows;
+mod view;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use self::rows::{Count, Folds, Row, Rows};
+use super::Handled;
+use crate::engine::diff::Diff;
+use crate::engine::matrix::{self, Columns};
+use crate::engine::world::{Key, World};
+use crate::tui::action::Action;
+use crate::tui::effect::{Answer, Compare, Compared, Comparison, Effect, Place, Ticket};
+use crate::tui::model::{Level, Subject, Turn};
+use crate::tui::widgets::scrolled;
+
+/// How many equal lines stand around a change in what is copied.
+const COPIED: usize = 3;
+/// How far a key moves long lines.
+const SHIFT: usize = 16;
+
+/// A comparison, from being asked for to being read.
+#[derive(Debug)]
+pub struct State {
+    /// What is compared; nothing that can be asked again where somebody else had it already.
+    asked: Option<Compared>,
+    /// What it is about.
+    place: Option<Place>,
+    ticket: Ticket,
+    /// Whether noise is shown.
+    noise: bool,
+    /// Whether the sides stand beside each other, where somebody has chosen.
+    split: Option<bool>,
+    stage: Stage,
+    /// Whether it is being read again.
+    again: bool,
+    cursor: usize,
+    first: usize,
+    /// How far long lines are moved to the left.
+    shift: usize,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Reading,
+    Failed(String),
+    Shown(Box<Shown>),
+}
+
+/// What is shown, laid out for one layout.
+#[derive(Debug)]
+struct Shown {
+    compare: Compare,
+    counts: Vec<Count>,
+    folds: Folds,
+    split: bool,
+    rows: Rows,
+}
+
+impl Shown {
+    fn new(compare: Compare, split: bool) -> Self {
+        let folds = Folds::default();
+        let objects = compare.diff.objects.iter();
+        Self {
+            counts: objects.map(|object| Count::of(&object.hunks)).collect(),
+            rows: Rows::of(&compare.diff, &folds, split),
+            compare,
+            folds,
+            split,
+        }
+    }
+}
+
+/// What goes where, for one size of the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Frame {
+    /// How many rows say what is compared.
+    title: u16,
+    /// How wide the list of objects is; 0 where there is no room.
+    list: u16,
+    /// Whether both sides stand beside each other.
+    split: bool,
+}
+
+impl Frame {
+    fn of(width: u16, height: u16, chosen: Option<bool>) -> Self {
+        Self {
+            title: match height {
+                ..12 => 1,
+                _ => 2,
+            },
+            list: match width {
+                ..100 => 0,
+                _ => (width / 5).clamp(26, 38),
+            },
+            split: chosen.unwrap_or(width >= 120) && width >= 60,
+        }
+    }
+
+    /// Returns how many rows of the diff are seen.
+    fn rows(self, height: u16) -> usize {
+        usize::from(height.saturating_sub(self.title + 1))
+    }
+}
+
+impl State {
+    /// Opens a comparison, and asks for it.
+    pub fn open(asked: Compared, turn: &mut Turn<'_>) -> Self {
+        let place = asked.place();
+        let mut state = Self::empty(place, Some(asked));
+        state.ask(turn);
+        state
+    }
+
+    /// Shows what somebody had already.
+    pub fn given(compare: Compare, place: Option<Place>, turn: &mut Turn<'_>) -> Self {
+        let mut state = Self::empty(place, None);
+        state.show(compare, turn.size);
+        state
+    }
+
+    fn empty(place: Option<Place>, asked: Option<Compared>) -> Self {
+        Self {
+            asked,
+            place,
+            ticket: 0,
+            noise: false,
+            split: None,
+            stage: Stage::Reading,
+            again: false,
+            cursor: 0,
+            first: 0,
+            shift: 0,
+        }
+    }
+
+    fn ask(&mut self, turn: &mut Turn<'_>) {
+        if let Some(what) = &self.asked {
+            if self.again {
+                turn.effects.push(Effect::Cancel(self.ticket));
+            }
+            self.ticket = turn.ticket();
+            let comparison = Comparison {
+                what: what.clone(),
+                noise: self.noise,
+            };
+            turn.effects
+                .push(Effect::Compare(self.ticket, Box::new(comparison)));
+        }
+    }
+
+    fn show(&mut self, compare: Compare, size: (u16, u16)) {
+        let frame = frame(size, self.split);
+        let shown = Shown::new(compare, frame.split);
+        // Whoever reads on stays with the object.
+        let object = match &self.stage {
+            Stage::Shown(before) => before.rows.rows.get(self.cursor).and_then(|row| {
+                let object = before.compare.diff.objects.get(row.object())?;
+                let same = |known: &(usize, usize)| {
+                    let known = shown.compare.diff.objects.get(known.0);
+                    known.is_some_and(|known| known.identity == object.identity)
+                };
+                shown.rows.objects.iter().find(|known| same(known)).copied()
+            }),
+            Stage::Reading | Stage::Failed(_) => None,
+        };
+        let start = object.map_or(0, |(_, row)| row);
+        let hunk = shown.rows.hunks.iter().find(|hunk| **hunk >= start);
+        self.cursor = hunk.copied().unwrap_or(start);
+        self.stage = Stage::Shown(Box::new(shown));
+        self.again = false;
+        self.first = 0;
+        self.follow(size);
+    }
+
+    /// Returns what it is about.
+    pub fn subject(&self) -> Subject {
+        let place = self.place.as_ref();
+        Subject {
+            components: place
+                .map(|place| Arc::clone(&place.component))
+                .into_iter()
+                .collect(),
+            environment: place.map(|place| Arc::clone(&place.environment)),
+            release: None,
+        }
+    }
+
+    /// Takes what a request brought.
+    pub fn answer(
+        &mut self,
+        ticket: Ticket,
+        answer: Answer,
+        turn: &mut Turn<'_>,
+    ) -> Option<Answer> {
+        match answer {
+            Answer::Compared(found) if ticket == self.ticket => {
+                match found {
+                    Ok(compare) => self.show(*compare, turn.size),
+                    Err(why) => self.stage = Stage::Failed(why),
+                }
+                None
+            }
+            answer => Some(answer),
+        }
+    }
+
+    /// Does what a key means here.
+    pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
+        self.lay_out(turn.size);
+        let Stage::Shown(shown) = &mut self.stage else {
+            let leaves = matches!(action, Action::Back | Action::Interrupt | Action::Quit);
+            if leaves && matches!(self.stage, Stage::Reading) {
+                turn.effects.push(Effect::Cancel(self.ticket));
+                self.stage = Stage::Failed("it was left before both sides were read".to_owned());
+            }
+            return Handled::No;
+        };
+        let frame = frame(turn.size, self.split);
+        let page = frame.rows(body(turn.size)).max(1);
+        let last = shown.rows.rows.len().saturating_sub(1);
+        let at = self.cursor;
+        match action {
+            Action::Up => self.cursor = at.saturating_sub(1),
+            Action::Down => self.cursor = at + 1,
+            Action::PageUp => self.cursor = at.saturating_sub(page),
+            Action::PageDown => self.cursor = at + page,
+            Action::HalfPageUp => self.cursor = at.saturating_sub(page / 2),
+            Action::HalfPageDown => self.cursor = at + page / 2,
+            Action::Top => self.cursor = 0,
+            Action::Bottom => self.cursor = last,
+            Action::Left => self.shift = self.shift.saturating_sub(SHIFT),
+            Action::Right => self.shift += SHIFT,
+            Action::NextHunk
+            | Action::PreviousHunk
+            | Action::NextObject
+            | Action::PreviousObject => self.jump(action, page, turn),
+            Action::Fold => self.fold(),
+            Action::Layout => {
+                self.split = Some(!frame.split);
+                self.lay_out(turn.size);
+            }
+            Action::Noise => self.toggle_noise(turn),
+            Action::Copy => {
+                let text = shown.compare.diff.narrowed(COPIED).unified();
+                turn.effects.push(Effect::Copy(text));
+                turn.say(Level::Info, "the unified diff is on the clipboard");
+            }
+            Action::CopyCommand => match &self.asked {
+                Some(asked) => {
+                    turn.effects.push(Effect::Copy(asked.command_line()));
+                    turn.say(Level::Info, "the command line is on the clipboard");
+                }
+                None => turn.say(Level::Info, "the plan has a command line; this has none"),
+            },
+            _ => return Handled::No,
+        }
+        self.follow(turn.size);
+        Handled::Yes
+    }
+
+    /// Goes to the next hunk or object, or the one before.
+    fn jump(&mut self, action: Action, page: usize, turn: &mut Turn<'_>) {
+        let Stage::Shown(shown) = &self.stage else {
+            return;
+        };
+        let at = self.cursor;
+        let mut objects = shown.rows.objects.iter().map(|(_, row)| *row);
+        let mut hunks = shown.rows.hunks.iter().copied();
+        let (found, what) = match action {
+            Action::NextHunk => (hunks.find(|row| *row > at), "hunk after this one"),
+            Action::PreviousHunk => (hunks.rfind(|row| *row < at), "hunk before this one"),
+            Action::NextObject => (objects.find(|row| *row > at), "object after this one"),
+            _ => (objects.rfind(|row| *row < at), "object before this one"),
+        };
+        let Some(row) = found else {
+            turn.say(Level::Info, format!("there is no {what}"));
+            return;
+        };
+        self.cursor = row;
+        // What comes into sight comes with room on both sides.
+        if !(self.first..self.first + page).contains(&row) {
+            self.first = row.saturating_sub(page / 3);
+        }
+    }
+
+    /// Folds or unfolds what the cursor is on.
+    fn fold(&mut self) {
+        let Stage::Shown(shown) = &mut self.stage else {
+            return;
+        };
+        let Some(row) = shown.rows.rows.get(self.cursor).cloned() else {
+            return;
+        };
+        let folds = &mut shown.folds;
+        match &row {
+            Row::Fold {
+                object, hunk, from, ..
+            } => {
+                folds.open.insert((*object, *hunk, *from));
+            }
+            Row::Line(spot) if spot.before == spot.after => {
+                let line = spot.before.and_then(|line| usize::try_from(line).ok());
+                let line = line.unwrap_or_default();
+                let runs = folds
+                    .open
+                    .range((spot.object, spot.hunk, 0)..=(spot.object, spot.hunk, line));
+                if let Some(run) = runs.last().copied() {
+                    folds.open.remove(&run);
+                }
+            }
+            Row::Object(object) | Row::Gap(object) => {
+                if !folds.closed.remove(object) {
+                    folds.closed.insert(*object);
+                }
+            }
+            Row::Line(_) => {}
+        }
+        shown.rows = Rows::of(&shown.compare.diff, &shown.folds, shown.split);
+        self.cursor = shown.rows.like(&row);
+    }
+
+    fn toggle_noise(&mut self, turn: &mut Turn<'_>) {
+        if self.asked.is_none() {
+            let words = "both sides of a plan are rendered: there is no noise in them";
+            return turn.say(Level::Info, words);
+        }
+        self.noise = !self.noise;
+        self.again = true;
+        self.ask(turn);
+    }
+
+    /// Lays the rows out for a size, where they are laid out for another.
+    fn lay_out(&mut self, size: (u16, u16)) {
+        let split = frame(size, self.split).split;
+        if let Stage::Shown(shown) = &mut self.stage
+            && shown.split != split
+        {
+            let rows = Rows::of(&shown.compare.diff, &shown.folds, split);
+            if let Some(row) = shown.rows.rows.get(self.cursor) {
+                self.cursor = rows.like(row);
+            }
+            shown.rows = rows;
+            shown.split = split;
+        }
+    }
+
+    /// Keeps the cursor among the rows, and the rows around it in sight.
+    fn follow(&mut self, size: (u16, u16)) {
+        let Stage::Shown(shown) = &self.stage else {
+            return;
+        };
+        let count = shown.rows.rows.len();
+        let height = frame(size, self.split).rows(body(size));
+        self.cursor = self.cursor.min(count.saturating_sub(1));
+        self.first = scrolled(self.first, self.cursor, height, count);
+    }
+
+    /// Takes another size of the screen.
+    pub fn resized(&mut self, size: (u16, u16)) {
+        self.lay_out(size);
+        self.follow(size);
+    }
+}
+
+/// Returns how many rows a screen has between the header and the footer.
+fn body((_, height): (u16, u16)) -> u16 {
+    height.saturating_sub(3)
+}
+
+fn frame(size: (u16, u16), chosen: Option<bool>) -> Frame {
+    Frame::of(size.0, body(size), chosen)
+}
+
+/// Puts the differences of several changes together.
+pub fn together<'d>(diffs: impl Iterator<Item = &'d Diff>) -> Diff {
+    let mut all = Diff {
+        objects: Vec::new(),
+        coarse: None,
+    };
+    for diff in diffs {
+        all.objects.extend(diff.objects.iter().cloned());
+        all.coarse = all.coarse.or_else(|| diff.coarse.clone());
+    }
+    all
+}
+
+/// Says what a place is compared with: the environment before it; where there is none, what was good there
+/// before; else what is there.
+pub fn of_place(
+    world: &World,
+    namespace: &str,
+    place: &Place,
+    now: Timestamp,
+) -> Result<Compared, String> {
+    let Place {
+        component,
+        environment,
+    } = place;
+    let key = Key::new(namespace, component);
+    let pin = world
+        .pin_of(&key, environment)
+        .ok_or_else(|| format!("{component} is not deployed in {environment}"))?;
+    let columns = Columns::of(world, Some(namespace));
+    let before = columns
+        .position(environment)
+        .and_then(|column| columns.before(namespace, column))
+        .and_then(|column| columns.names().get(column));
+    if let Some(before) = before.filter(|before| world.pin_of(&key, before).is_some()) {
+        return Ok(Compared::Environments {
+            component: component.to_string(),
+            from: before.to_string(),
+            to: environment.to_string(),
+        });
+    }
+    Ok(match matrix::good(world, pin, now) {
+        Some(good) => Compared::Revisions {
+            place: place.clone(),
+            from: good.revision,
+            to: pin.generation,
+        },
+        None => Compared::Live(place.clone()),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,500 @@
+//! What a diff shows, row by row: made when it is answered, folded or laid out anew, so that a frame only
+//! looks up the rows that it shows.
+
+use std::collections::BTreeSet;
+
+use crate::engine::diff::{Change, Diff, Hunk, Kind};
+
+/// How many equal lines stay beside a change.
+const CONTEXT: usize = 3;
+/// Fewer lines than this are not worth a fold.
+const WORTH: usize = 2;
+
+/// One row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Row {
+    /// The name of an object.
+    Object(usize),
+    /// Equal lines that are folded.
+    Fold {
+        /// The object.
+        object: usize,
+        /// The hunk.
+        hunk: usize,
+        /// The first line that is folded.
+        from: usize,
+        /// How many are.
+        count: usize,
+        /// Where in the object what follows stands.
+        path: Box<str>,
+    },
+    /// A line of one side or of both.
+    Line(Spot),
+    /// Nothing, between two objects.
+    Gap(usize),
+}
+
+/// Which lines of a hunk a row shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spot {
+    /// The object.
+    pub object: usize,
+    /// The hunk.
+    pub hunk: usize,
+    /// The line of the older side.
+    pub before: Option<u32>,
+    /// The line of the newer side; the same one where both have it.
+    pub after: Option<u32>,
+}
+
+impl Row {
+    /// Returns the object that it belongs to.
+    pub fn object(&self) -> usize {
+        match self {
+            Self::Object(object) | Self::Fold { object, .. } | Self::Gap(object) => *object,
+            Self::Line(spot) => spot.object,
+        }
+    }
+
+    /// Returns the line that it begins with, and its hunk.
+    fn line(&self) -> Option<(usize, usize)> {
+        match self {
+            Self::Object(_) | Self::Gap(_) => None,
+            Self::Fold { hunk, from, .. } => Some((*hunk, *from)),
+            Self::Line(spot) => {
+                let line = spot.before.or(spot.after)?;
+                Some((spot.hunk, usize::try_from(line).ok()?))
+            }
+        }
+    }
+
+    /// Tells whether it shows a line, folded or not.
+    fn covers(&self, object: usize, hunk: usize, line: usize) -> bool {
+        match self {
+            Self::Fold {
+                object: own,
+                hunk: of,
+                from,
+                count,
+                ..
+            } => (*own, *of) == (object, hunk) && (*from..from + count).contains(&line),
+            Self::Line(spot) => {
+                let own = |of: Option<u32>| of.and_then(|of| usize::try_from(of).ok());
+                (spot.object, spot.hunk) == (object, hunk)
+                    && (own(spot.before) == Some(line) || own(spot.after) == Some(line))
+            }
+            Self::Object(_) | Self::Gap(_) => false,
+        }
+    }
+}
+
+/// What is folded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Folds {
+    /// Objects of which only the name is shown.
+    pub closed: BTreeSet<usize>,
+    /// Equal lines that are shown: by their object, their hunk and the first of them.
+    pub open: BTreeSet<(usize, usize, usize)>,
+}
+
+/// How much an object changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Lines that only the newer side has.
+    pub added: usize,
+    /// Lines that only the older side has.
+    pub removed: usize,
+}
+
+impl Count {
+    /// Counts the lines of an object.
+    pub fn of(hunks: &[Hunk]) -> Self {
+        let mut count = Self::default();
+        for line in hunks.iter().flat_map(|hunk| &hunk.lines) {
+            count.added += usize::from(line.kind == Kind::Added);
+            count.removed += usize::from(line.kind == Kind::Removed);
+        }
+        count
+    }
+}
+
+/// The rows of a diff in one layout.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// The rows at which changes begin.
+    pub hunks: Vec<usize>,
+    /// The objects that changed, and their rows.
+    pub objects: Vec<(usize, usize)>,
+}
+
+impl Rows {
+    /// Lays out a diff: both sides beside each other, or one under the other.
+    pub fn of(diff: &Diff, folds: &Folds, split: bool) -> Self {
+        let mut rows = Self::default();
+        let changed = diff.objects.iter().enumerate();
+        for (at, object) in changed.filter(|(_, object)| object.change != Change::Same) {
+            if !rows.rows.is_empty() {
+                rows.rows.push(Row::Gap(at));
+            }
+            rows.objects.push((at, rows.rows.len()));
+            rows.rows.push(Row::Object(at));
+            if folds.closed.contains(&at) {
+                continue;
+            }
+            for (number, hunk) in object.hunks.iter().enumerate() {
+                let place = (at, number);
+                rows.hunk(place, hunk, folds, split);
+            }
+        }
+        rows
+    }
+
+    fn hunk(&mut self, place: (usize, usize), hunk: &Hunk, folds: &Folds, split: bool) {
+        let mut path = Path::default();
+        let mut start = 0;
+        let runs = hunk
+            .lines
+            .chunk_by(|one, next| (one.kind == Kind::Context) == (next.kind == Kind::Context));
+        for run in runs {
+            let range = start..start + run.len();
+            start = range.end;
+            let same = run.first().is_some_and(|line| line.kind == Kind::Context);
+            match same {
+                true => self.same(place, hunk, range.clone(), folds, &mut path),
+                false => {
+                    self.hunks.push(self.rows.len());
+                    self.changed(place, hunk, range.clone(), split);
+                    range.for_each(|at| path.enter(hunk, at));
+                }
+            }
+        }
+    }
+
+    /// Adds lines that both sides have; those far from any change are folded.
+    fn same(
+        &mut self,
+        (object, number): (usize, usize),
+        hunk: &Hunk,
+        range: std::ops::Range<usize>,
+        folds: &Folds,
+        path: &mut Path,
+    ) {
+        let head = match range.start {
+            0 => 0,
+            _ => CONTEXT.min(range.len()),
+        };
+        let tail = match range.end == hunk.lines.len() {
+            true => 0,
+            false => CONTEXT.min(range.len() - head),
+        };
+        let folded = range.start + head..range.end - tail;
+        let is_open = folded.len() < WORTH || folds.open.contains(&(object, number, folded.start));
+        for at in range {
+            if at == folded.start && !is_open {
+                let above = path.above(hunk, at);
+                folded.clone().for_each(|at| path.enter(hunk, at));
+                let path = match folded.end < hunk.lines.len() {
+                    true => path.above(hunk, folded.end),
+                    false => above,
+                };
+                self.rows.push(Row::Fold {
+                    object,
+                    hunk: number,
+                    from: folded.start,
+                    count: folded.len(),
+                    path: path.into(),
+                });
+            }
+            if is_open || !folded.contains(&at) {
+                let line = u32::try_from(at).ok();
+                path.enter(hunk, at);
+                self.rows.push(Row::Line(Spot {
+                    object,
+                    hunk: number,
+                    before: line,
+                    after: line,
+                }));
+            }
+        }
+    }
+
+    /// Adds lines that differ: those that became each other beside each other, or all of them in order.
+    fn changed(
+        &mut self,
+        (object, number): (usize, usize),
+        hunk: &Hunk,
+        range: std::ops::Range<usize>,
+        split: bool,
+    ) {
+        let mut push = |before: Option<usize>, after: Option<usize>| {
+            let line = |at: Option<usize>| at.and_then(|at| u32::try_from(at).ok());
+            self.rows.push(Row::Line(Spot {
+                object,
+                hunk: number,
+                before: line(before),
+                after: line(after),
+            }));
+        };
+        let of = |kind: Kind| {
+            let lines = hunk.lines.iter().enumerate();
+            let own = lines.skip(range.start).take(range.len());
+            own.filter(move |(_, line)| line.kind == kind)
+                .map(|(at, line)| (at, line.pair))
+        };
+        if !split {
+            of(Kind::Removed).for_each(|(at, _)| push(Some(at), None));
+            of(Kind::Added).for_each(|(at, _)| push(None, Some(at)));
+            return;
+        }
+        let (mut old, mut new) = (of(Kind::Removed).peekable(), of(Kind::Added).peekable());
+        loop {
+            match (old.peek().copied(), new.peek().copied()) {
+                (None, None) => break,
+                // Neither waits for its partner further down.
+                (Some((one, pair)), Some((other, back)))
+                    if pair == Some(other) || pair.is_none() && back.is_none() =>
+                {
+                    push(Some(one), Some(other));
+                    old.next();
+                    new.next();
+                }
+                (Some((one, None)), _) | (Some((one, _)), None) => {
+                    push(Some(one), None);
+                    old.next();
+                }
+                (_, Some((other, _))) => {
+                    push(None, Some(other));
+                    new.next();
+                }
+            }
+        }
+    }
+
+    /// Returns the row here that shows what a row of another layout shows.
+    pub fn like(&self, row: &Row) -> usize {
+        let object = row.object();
+        let line = row.line().and_then(|(hunk, line)| {
+            self.rows
+                .iter()
+                .position(|row| row.covers(object, hunk, line))
+        });
+        line.unwrap_or_else(|| {
+            let found = self.objects.iter().find(|(known, _)| *known == object);
+            found.map_or(0, |(_, row)| *row)
+        })
+    }
+}
+
+/// Where in a YAML text a line stands, by the indentation of the lines before it.
+#[derive(Debug, Default)]
+struct Path {
+    /// What encloses: how far it is indented, what it is called, whether it is an item of a list.
+    parents: Vec<(usize, String, bool)>,
+}
+
+/// How far down the name of an item is looked for.
+const REACH: usize = 40;
+
+impl Path {
+    /// Goes past a line.
+    fn enter(&mut self, hunk: &Hunk, at: usize) {
+        let Some(line) = hunk.lines.get(at).map(|line| hunk.text(line)) else {
+            return;
+        };
+        let mut text = line.trim_start();
+        let mut indent = line.len() - text.len();
+        if text.is_empty() {
+            return;
+        }
+        while let Some(rest) = text.strip_prefix("- ") {
+            self.leave(indent, true);
+            let inside = rest.trim_start();
+            let deeper = indent + 2 + rest.len() - inside.len();
+            let name = name(hunk, at, inside, deeper).unwrap_or_default();
+            self.parents.push((indent, format!("[{name}]"), true));
+            (text, indent) = (inside, deeper);
+        }
+        self.leave(indent, false);
+        if let Some((key, _)) = text.split_once(':') {
+            self.parents.push((indent, key.to_owned(), false));
+        }
+    }
+
+    /// Forgets what does not enclose something at an indentation. Items may stand as far left as the key
+    /// of their list.
+    fn leave(&mut self, indent: usize, item: bool) {
+        let encloses = |(own, _, is_item): &(usize, String, bool)| {
+            *own < indent || (*own == indent && item && !is_item)
+        };
+        while self.parents.last().is_some_and(|last| !encloses(last)) {
+            self.parents.pop();
+        }
+    }
+
+    /// Names what encloses a line.
+    fn above(&self, hunk: &Hunk, at: usize) -> String {
+        let line = hunk.lines.get(at).map_or("", |line| hunk.text(line));
+        let text = line.trim_start();
+        let (indent, item) = (line.len() - text.len(), text.starts_with("- "));
+        let mut path = String::new();
+        let encloses = |(own, _, is_item): &&(usize, String, bool)| {
+            *own < indent || (*own == indent && item && !is_item)
+        };
+        for (_, name, is_item) in self.parents.iter().take_while(encloses) {
+            if !path.is_empty() && !is_item {
+                path.push('.');
+            }
+            path.push_str(name);
+        }
+        path
+    }
+}
+
+/// Finds what an item of a list is called: its own `name`.
+fn name<'h>(hunk: &'h Hunk, at: usize, first: &'h str, indent: usize) -> Option<&'h str> {
+    if let Some(name) = first.strip_prefix("name: ") {
+        return Some(name);
+    }
+    let following = hunk.lines.iter().skip(at + 1).take(REACH);
+    for line in following.map(|line| hunk.text(line)) {
+        let text = line.trim_start();
+        let own = line.len() - text.len();
+        if own < indent {
+            return None;
+        }
+        if own == indent
+            && let Some(name) = text.strip_prefix("name: ")
+        {
+            return Some(name);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::engine::diff::{Options, WHOLE, diff};
+
+    fn deployment(image: &str, replicas: u8, extra: bool) -> Value {
+        let mut env: Vec<Value> = (0..8)
+            .map(|n| json!({"name": format!("V{n}"), "value": n.to_string()}))
+            .collect();
+        if extra {
+            env.push(json!({"name": "NEW", "value": "1"}));
+        }
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "cart", "labels": {"a": "1", "b": "2", "c": "3", "d": "4", "e": "5"}},
+            "spec": {"replicas": replicas, "template": {"spec": {"containers": [
+                {"name": "web", "image": image, "env": env},
+            ]}}},
+        })
+    }
+
+    fn compared(before: &[Value], after: &[Value]) -> Diff {
+        let options = Options {
+            context: WHOLE,
+            ..Options::default()
+        };
+        diff(before, after, &options)
+    }
+
+    fn words(diff: &Diff, rows: &Rows) -> Vec<String> {
+        let text = |spot: &Spot, at: Option<u32>| {
+            let hunk = &diff.objects[spot.object].hunks[spot.hunk];
+            at.map_or("", |at| hunk.text(&hunk.lines[at as usize]).trim())
+        };
+        let row = |row: &Row| match row {
+            Row::Object(at) => format!("= {}", diff.objects[*at].identity),
+            Row::Fold { count, path, .. } => format!("... {count} {path}"),
+            Row::Line(spot) => match spot.before == spot.after {
+                true => text(spot, spot.before).to_owned(),
+                false => format!("{} | {}", text(spot, spot.before), text(spot, spot.after)),
+            },
+            Row::Gap(_) => String::new(),
+        };
+        rows.rows.iter().map(row).collect()
+    }
+
+    #[test]
+    fn what_is_equal_is_folded_under_its_path() {
+        let found = compared(
+            &[deployment("cart:1", 1, false)],
+            &[deployment("cart:2", 1, true)],
+        );
+        let rows = Rows::of(&found, &Folds::default(), true);
+        assert_eq!(
+            words(&found, &rows),
+            [
+                "= Deployment.apps cart",
+                "... 12 spec.template",
+                "spec:",
+                "containers:",
+                "- env:",
+                "- name: V0",
+            ]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(words(&found, &rows).into_iter().skip(6))
+            .collect::<Vec<_>>()
+        );
+        assert_eq!(rows.objects, [(0, 0)]);
+        // Unfolded, every line is there, and what was found stays found.
+        let mut folds = Folds::default();
+        for row in &rows.rows {
+            if let Row::Fold {
+                object, hunk, from, ..
+            } = row
+            {
+                folds.open.insert((*object, *hunk, *from));
+            }
+        }
+        let open = Rows::of(&found, &folds, true);
+        assert!(!open.rows.iter().any(|row| matches!(row, Row::Fold { .. })));
+        assert!(open.rows.len() > rows.rows.len());
+        for row in &rows.rows {
+            let there = &open.rows[open.like(row)];
+            assert_eq!(there.object(), row.object());
+        }
+    }
+
+    #[test]
+    fn a_line_stands_beside_what_it_became() {
+        let found = compared(
+            &[deployment("cart:1", 1, false)],
+            &[deployment("cart:2", 2, false)],
+        );
+        let beside = words(&found, &Rows::of(&found, &Folds::default(), true));
+        assert!(
+            beside.contains(&"image: cart:1 | image: cart:2".to_owned()),
+            "{beside:?}"
+        );
+        let below = words(&found, &Rows::of(&found, &Folds::default(), false));
+        let at = below
+            .iter()
+            .position(|row| row == "image: cart:1 |")
+            .unwrap();
+        assert_eq!(below[at + 1], "| image: cart:2");
+    }
+
+    #[test]
+    fn objects_come_go_and_close() {
+        let named = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "1"}});
+        let found = compared(&[named("a"), named("b")], &[named("b"), named("c")]);
+        let rows = Rows::of(&found, &Folds::default(), true);
+        assert_eq!(rows.objects.len(), 2, "{rows:?}");
+        assert_eq!(rows.hunks.len(), 2);
+        let closed = Folds {
+            closed: [0, 2].into(),
+            ..Folds::default()
+        };
+        let rows = Rows::of(&found, &closed, true);
+        assert_eq!(words(&found, &rows), ["= ConfigMap a", "", "= ConfigMap c"]);
+        assert!(rows.hunks.is_empty());
+    }
+}

@@ -1,0 +1,467 @@
+//! How a diff is drawn. Only the rows that are seen are looked at, and words only in these.
+
+use std::ops::Range;
+
+use ratatui::layout::Rect;
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::rows::{Count, Row, Spot};
+use super::{Frame, Shown, Stage, State};
+use crate::engine::diff::{Change, Hunk, Identity, Kind, ObjectDiff};
+use crate::text;
+use crate::tui::model::Ground;
+use crate::tui::pen::{Glyphs, Pen, Sheet};
+use crate::tui::screens::Scene;
+use crate::tui::theme::Role;
+use crate::tui::widgets::{scrolled, wrap};
+
+/// Of a longer line no more than this is looked at.
+const LONGEST: usize = 4_096;
+/// In longer lines than this no words are marked.
+const WORDS: usize = 1_024;
+/// The columns of the numbers of lines.
+const NUMBER: u16 = 5;
+
+impl State {
+    /// Draws it.
+    pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
+        match &self.stage {
+            Stage::Reading => {
+                let words = "both sides are being read and rendered";
+                sheet.line(1).skip(3).put(words, Role::Muted);
+            }
+            Stage::Failed(why) => {
+                let width = usize::from(sheet.width().saturating_sub(6));
+                for (row, line) in (1..).zip(wrap(why, width)) {
+                    sheet.line(row).skip(3).put(&line, Role::Error);
+                }
+            }
+            Stage::Shown(shown) => self.shown(sheet, &scene.model.ground, shown),
+        }
+    }
+
+    fn shown(&self, sheet: &mut Sheet<'_>, ground: &Ground, shown: &Shown) {
+        let frame = Frame::of(sheet.width(), sheet.height(), self.split);
+        title(sheet, ground, shown, frame);
+        self.rule(sheet, shown, frame);
+        let top = frame.title + 1;
+        let height = sheet.height().saturating_sub(top);
+        let area = sheet.rows(top, height).area;
+        let object = shown.rows.rows.get(self.cursor).map(Row::object);
+        if frame.list > 0 {
+            let left = Rect {
+                width: frame.list,
+                ..area
+            };
+            list(&mut sheet.part(left), shown, object);
+        }
+        let right = Rect {
+            x: area.x + frame.list,
+            width: area.width.saturating_sub(frame.list),
+            ..area
+        };
+        self.rows(&mut sheet.part(right), shown);
+    }
+
+    /// Draws the line that says where the cursor is.
+    fn rule(&self, sheet: &mut Sheet<'_>, shown: &Shown, frame: Frame) {
+        let rows = &shown.rows;
+        let object = rows.rows.get(self.cursor).map(Row::object);
+        let at = object.and_then(|object| {
+            let found = rows.objects.iter().position(|(known, _)| *known == object);
+            Some((shown.compare.diff.objects.get(object)?, found?))
+        });
+        let (name, place) = match at {
+            None => ("nothing differs".to_owned(), String::new()),
+            Some((object, at)) => {
+                let hunk = rows.hunks.partition_point(|row| *row <= self.cursor);
+                let hunks = rows.hunks.len();
+                let (at, all) = (at + 1, rows.objects.len());
+                let place = match sheet.width() {
+                    ..60 => format!(" {at}/{all} "),
+                    _ => format!(" object {at} of {all}, hunk {hunk} of {hunks} "),
+                };
+                (title_of(&object.identity), place)
+            }
+        };
+        let noise = match (self.again, self.noise) {
+            (true, _) => " reading again ",
+            (false, true) => " with noise ",
+            (false, false) => "",
+        };
+        let width = usize::from(sheet.width());
+        let room = width.saturating_sub(text::width(&place) + text::width(noise) + 6);
+        let row = frame.title;
+        sheet.rule(row, &text::fit(&name, room), Role::Title);
+        let ends = text::width(&place) + text::width(noise);
+        if width > ends + 4 {
+            let column = u16::try_from(width - ends - 2).unwrap_or_default();
+            sheet
+                .part(Rect {
+                    x: sheet.area.x + column,
+                    y: sheet.area.y + row,
+                    width: u16::try_from(ends).unwrap_or_default(),
+                    height: 1,
+                })
+                .line(0)
+                .put(noise, Role::Warning)
+                .put(&place, Role::Muted);
+        }
+    }
+
+    fn rows(&self, sheet: &mut Sheet<'_>, shown: &Shown) {
+        let rows = &shown.rows.rows;
+        if rows.is_empty() {
+            let words = match (self.asked.is_some(), self.noise) {
+                (true, false) => "nothing differs; w shows noise as well",
+                _ => "nothing differs",
+            };
+            sheet.line(1).skip(3).put(words, Role::Muted);
+            return;
+        }
+        let height = usize::from(sheet.height());
+        let first = scrolled(self.first, self.cursor, height, rows.len());
+        let seen = rows.iter().enumerate().skip(first).take(height);
+        for (y, (at, row)) in (0..).zip(seen) {
+            let selected = at == self.cursor;
+            match row {
+                Row::Gap(_) => {
+                    let glyphs = sheet.glyphs;
+                    cursor(&mut sheet.line(y), glyphs, selected);
+                }
+                Row::Object(object) => head(sheet, y, shown, *object, selected),
+                Row::Fold { count, path, .. } => fold(sheet, y, *count, path, selected),
+                Row::Line(spot) => self.line(sheet, y, shown, *spot, selected),
+            }
+        }
+    }
+
+    fn line(&self, sheet: &mut Sheet<'_>, y: u16, shown: &Shown, spot: Spot, selected: bool) {
+        let objects = &shown.compare.diff.objects;
+        let object = objects.get(spot.object);
+        let Some(hunk) = object.and_then(|object| object.hunks.get(spot.hunk)) else {
+            return;
+        };
+        let glyphs = sheet.glyphs;
+        if !shown.split {
+            let mut pen = sheet.line(y);
+            cursor(&mut pen, glyphs, selected);
+            let of = spot.before.or(spot.after);
+            self.half(&mut pen, hunk, of, true, selected);
+            return;
+        }
+        let row = sheet.rows(y, 1).area;
+        let middle = row.width.div_ceil(2);
+        let left = Rect {
+            width: middle,
+            ..row
+        };
+        let right = Rect {
+            x: row.x + middle,
+            width: row.width - middle,
+            ..row
+        };
+        let mut part = sheet.part(left);
+        let mut pen = part.line(0);
+        cursor(&mut pen, glyphs, selected);
+        self.half(&mut pen, hunk, spot.before, false, selected);
+        let mut part = sheet.part(right);
+        let mut pen = part.line(0);
+        pen.put(glyphs.bar, Role::Border);
+        self.half(&mut pen, hunk, spot.after, false, selected);
+    }
+
+    /// Draws a line of one side: its number, its sign and what it says. `both` where it stands for both
+    /// sides, and so has two numbers.
+    fn half(&self, pen: &mut Pen<'_>, hunk: &Hunk, at: Option<u32>, both: bool, selected: bool) {
+        let at = at.and_then(|at| usize::try_from(at).ok());
+        let Some((at, line)) = at.and_then(|at| Some((at, hunk.lines.get(at)?))) else {
+            return;
+        };
+        let number = |number: Option<usize>| number.map_or(String::new(), |it| it.to_string());
+        let (own, sign, role, word) = match line.kind {
+            Kind::Context => (line.after, "  ", Role::ContextLine, Role::ContextLine),
+            Kind::Removed => (line.before, "- ", Role::Removed, Role::RemovedWord),
+            Kind::Added => (line.after, "+ ", Role::Added, Role::AddedWord),
+        };
+        let role = match selected && line.kind == Kind::Context {
+            true => Role::Text,
+            false => role,
+        };
+        if pen.room() > 50 || !both {
+            pen.cell_right(&number(own), NUMBER - 1, Role::Muted)
+                .skip(1);
+        }
+        pen.put(sign, role);
+        let whole = hunk.text(line);
+        let words = match whole.len() <= WORDS {
+            true => hunk.words(at),
+            false => Vec::new(),
+        };
+        for (piece, is_word) in pieces(whole, &words, self.shift) {
+            pen.put(&piece, if is_word { word } else { role });
+        }
+    }
+}
+
+/// Splits a line where words begin and end, without what is moved out to the left.
+fn pieces(whole: &str, words: &[Range<usize>], shift: usize) -> Vec<(String, bool)> {
+    let mut end = whole.len().min(LONGEST + shift);
+    while !whole.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut pieces = Vec::new();
+    let mut at = 0;
+    let mut put = |range: Range<usize>, is_word: bool| {
+        let piece = whole.get(range.start.min(end)..range.end.min(end));
+        if let Some(piece) = piece.filter(|piece| !piece.is_empty()) {
+            pieces.push((piece.to_owned(), is_word));
+        }
+    };
+    for word in words {
+        put(at..word.start, false);
+        put(word.clone(), true);
+        at = word.end;
+    }
+    put(at..whole.len(), false);
+    let mut hidden = shift;
+    for (piece, _) in &mut pieces {
+        let mut cut = 0;
+        for grapheme in piece.graphemes(true) {
+            if hidden == 0 {
+                break;
+            }
+            hidden = hidden.saturating_sub(text::width(grapheme));
+            cut += grapheme.len();
+        }
+        piece.drain(..cut);
+    }
+    pieces
+}
+
+fn cursor(pen: &mut Pen<'_>, glyphs: &Glyphs, selected: bool) {
+    match selected {
+        true => pen.put(glyphs.cursor, Role::Title),
+        false => pen.skip(1),
+    };
+}
+
+/// Draws what is compared with what, and when each side was read.
+fn title(sheet: &mut Sheet<'_>, ground: &Ground, shown: &Shown, frame: Frame) {
+    let compare = &shown.compare;
+    let arrow = sheet.glyphs.arrow;
+    let now = sheet.now;
+    let counts = counts(shown);
+    if frame.title == 1 {
+        let words = format!("{} {arrow} {}", compare.before.what, compare.after.what);
+        sheet.line(0).skip(1).put(&words, Role::Text);
+        return;
+    }
+    let said = match &compare.diff.coarse {
+        Some(coarse) => Some((coarse.clone(), Role::Warning)),
+        None => compare
+            .notes
+            .first()
+            .map(|note| (note.clone(), Role::Muted)),
+    };
+    let rows = [
+        (
+            &compare.before,
+            "-",
+            Role::Removed,
+            Some((counts, Role::Text)),
+        ),
+        (&compare.after, "+", Role::Added, said),
+    ];
+    for (row, (half, sign, role, right)) in (0..).zip(rows) {
+        let read = format!("read {}", ground.clock(half.read, now));
+        let mut pen = sheet.line(row);
+        pen.skip(1)
+            .put(sign, role)
+            .skip(1)
+            .put(&half.what, Role::Text)
+            .skip(2)
+            .put(&read, Role::Muted)
+            .skip(2);
+        if let Some((words, role)) = right {
+            let room = pen.room().saturating_sub(1);
+            pen.right(&format!("{} ", text::fit(&words, room)), role);
+        }
+    }
+}
+
+/// Says how much differs.
+fn counts(shown: &Shown) -> String {
+    let diff = &shown.compare.diff;
+    let objects = diff.changed().count();
+    let plural = if objects == 1 { "object" } else { "objects" };
+    let sum = |of: fn(&Count) -> usize| shown.counts.iter().map(of).sum::<usize>();
+    let (added, removed) = (sum(|count| count.added), sum(|count| count.removed));
+    let same = diff.count(Change::Same);
+    let same = match same {
+        0 => String::new(),
+        same => format!(", {same} the same"),
+    };
+    format!("{objects} {plural} differ{same}   +{added} -{removed} lines")
+        .replace("1 object differ,", "1 object differs,")
+        .replace("1 object differ ", "1 object differs ")
+}
+
+/// Draws the list of objects.
+fn list(sheet: &mut Sheet<'_>, shown: &Shown, current: Option<usize>) {
+    let objects = &shown.rows.objects;
+    let height = usize::from(sheet.height());
+    let at = objects
+        .iter()
+        .position(|(object, _)| Some(*object) == current)
+        .unwrap_or_default();
+    let first = scrolled(at.saturating_sub(height / 2), at, height, objects.len());
+    let bar = sheet.glyphs.bar;
+    let width = sheet.width();
+    for y in 0..sheet.height() {
+        sheet
+            .line(y)
+            .skip(width.saturating_sub(1))
+            .put(bar, Role::Border);
+    }
+    for (y, (index, _)) in (0..).zip(objects.iter().skip(first).take(height)) {
+        let Some(object) = shown.compare.diff.objects.get(*index) else {
+            continue;
+        };
+        let count = shown.counts.get(*index).copied().unwrap_or_default();
+        let mut pen = sheet.line(y);
+        pen.until(width.saturating_sub(1));
+        if Some(*index) == current {
+            pen.over(Role::Selection);
+        }
+        let (sign, role) = sign(object);
+        let counted = words_of(count);
+        let room = usize::from(width).saturating_sub(text::width(&counted) + 6);
+        pen.skip(1).put(sign, role).skip(1);
+        pen.put(&text::fit(&short(&object.identity), room), Role::Text);
+        pen.right(&format!("{counted} "), Role::Muted).rest();
+    }
+}
+
+fn words_of(count: Count) -> String {
+    match (count.added, count.removed) {
+        (added, 0) => format!("+{added}"),
+        (0, removed) => format!("-{removed}"),
+        (added, removed) => format!("+{added} -{removed}"),
+    }
+}
+
+fn sign(object: &ObjectDiff) -> (&'static str, Role) {
+    match object.change {
+        Change::Added => ("+", Role::Added),
+        Change::Removed => ("-", Role::Removed),
+        Change::Changed | Change::Same => ("~", Role::Changed),
+    }
+}
+
+/// Draws the head of an object.
+fn head(sheet: &mut Sheet<'_>, y: u16, shown: &Shown, index: usize, selected: bool) {
+    let Some(object) = shown.compare.diff.objects.get(index) else {
+        return;
+    };
+    let count = shown.counts.get(index).copied().unwrap_or_default();
+    let closed = shown.folds.closed.contains(&index);
+    let (sign, role) = sign(object);
+    let glyphs = sheet.glyphs;
+    let mut pen = sheet.line(y);
+    cursor(&mut pen, glyphs, selected);
+    if selected {
+        pen.over(Role::Selection);
+    }
+    pen.put(sign, role)
+        .put(" ", role)
+        .put(&title_of(&object.identity), Role::Header)
+        .put("  ", Role::Muted);
+    let what = match object.change {
+        Change::Added => "comes, ".to_owned(),
+        Change::Removed => "goes, ".to_owned(),
+        Change::Changed | Change::Same => String::new(),
+    };
+    let folded = if closed { ", folded" } else { "" };
+    pen.put(&format!("{what}{}{folded}", words_of(count)), Role::Muted)
+        .plain();
+}
+
+/// Draws lines that are folded.
+fn fold(sheet: &mut Sheet<'_>, y: u16, count: usize, path: &str, selected: bool) {
+    let dots = match sheet.glyphs.arrow {
+        "->" => "...",
+        _ => "⋯",
+    };
+    let glyphs = sheet.glyphs;
+    let mut pen = sheet.line(y);
+    cursor(&mut pen, glyphs, selected);
+    if selected {
+        pen.over(Role::Selection);
+    }
+    pen.skip(NUMBER)
+        .put(&format!("{dots} {count} lines the same"), Role::Muted);
+    if !path.is_empty() {
+        pen.put("   ", Role::Muted).put(path, Role::Breadcrumb);
+    }
+    pen.plain();
+}
+
+/// Names an object for a list: its kind and its name.
+fn short(identity: &Identity) -> String {
+    format!("{} {}", identity.kind, identity.name)
+}
+
+/// Names an object in full.
+fn title_of(identity: &Identity) -> String {
+    identity.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_where_words_begin_and_moved_to_the_left() {
+        let words = [2..5, 8..9];
+        for (shift, expected) in [
+            (
+                0,
+                vec![
+                    ("ab", false),
+                    ("cde", true),
+                    ("fgh", false),
+                    ("i", true),
+                    ("j", false),
+                ],
+            ),
+            (
+                3,
+                vec![
+                    ("", false),
+                    ("de", true),
+                    ("fgh", false),
+                    ("i", true),
+                    ("j", false),
+                ],
+            ),
+            (
+                99,
+                vec![
+                    ("", false),
+                    ("", true),
+                    ("", false),
+                    ("", true),
+                    ("", false),
+                ],
+            ),
+        ] {
+            let found = pieces("abcdefghij", &words, shift);
+            let found: Vec<(&str, bool)> =
+                found.iter().map(|(it, is)| (it.as_str(), *is)).collect();
+            assert_eq!(found, expected, "{shift}");
+        }
+        assert_eq!(pieces("日本語", &[], 2), [("本語".to_owned(), false)]);
+        assert!(pieces(&"x".repeat(1_000_000), &[], 0)[0].0.len() <= LONGEST);
+    }
+}

@@ -1,0 +1,256 @@
+//! Help: every key of the screen that it was opened from, and every command. Typing narrows it, enter runs
+//! what is selected.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::{Handled, Scene};
+use crate::tui::action::{Action, Mode};
+use crate::tui::filter::{self, Facts};
+use crate::tui::keymap::Keymap;
+use crate::tui::model::{Turn, Wish};
+use crate::tui::pen::Sheet;
+use crate::tui::rows::{Row, Rows, page};
+use crate::tui::theme::Role;
+use crate::tui::widgets::table::{self, Column, Line, MARGIN, Window, cell};
+
+const COLUMNS: &[Column] = &[
+    Column::new("KEYS", 6, 100),
+    Column::new("WHAT THEY DO", 12, 90),
+    Column::new("NAME", 6, 50),
+    Column::new("WHERE", 6, 40),
+];
+
+/// What filters can say, which no key runs.
+const FILTERS: &[(&str, &str)] = &[
+    (
+        "/word",
+        "has the word somewhere; several words have to be there all",
+    ),
+    ("/!word", "does not have it"),
+    ("/re:^cart-", "a name that the expression finds"),
+    (
+        "/-l team=payments",
+        "carries labels, in the forms of kubectl",
+    ),
+    ("/health:degraded", "is so somewhere"),
+    ("/behind:>0", "is behind the environment before"),
+    ("/env:production", "is there"),
+    ("/release:v1.2*", "runs such a release"),
+    (
+        "/held, /bad, /mine, /fault",
+        "is held, runs what is marked bad, is mine, is at fault",
+    ),
+];
+
+/// The keys and commands, and what is typed.
+#[derive(Debug)]
+pub struct State {
+    of: String,
+    typed: String,
+    rows: Rows<Item>,
+}
+
+#[derive(Debug)]
+struct Item {
+    keys: String,
+    about: String,
+    name: String,
+    mode: &'static str,
+    runs: Runs,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Runs {
+    Action(Action),
+    Command(&'static str),
+    Nothing,
+}
+
+impl State {
+    /// Lists the keys of a screen, by its title and modes.
+    pub fn open(of: String, keymap: &Keymap, modes: &[Mode]) -> Self {
+        let mut items: Vec<Item> = Vec::new();
+        for (at, mode) in modes.iter().enumerate() {
+            // What an earlier mode hides is listed there.
+            let mode_and_earlier = modes.get(..=at).unwrap_or_default();
+            let earlier = modes.get(..at).unwrap_or_default();
+            let hidden = keymap.listing(earlier).len();
+            for (keys, action, about) in keymap.listing(mode_and_earlier).into_iter().skip(hidden) {
+                let known = items
+                    .iter_mut()
+                    .find(|item| item.runs == Runs::Action(action));
+                match known {
+                    Some(item) => {
+                        item.keys += &format!(", {keys}");
+                    }
+                    None => items.push(Item {
+                        keys,
+                        about: about.to_owned(),
+                        name: action.word().to_owned(),
+                        mode: place(*mode),
+                        runs: Runs::Action(action),
+                    }),
+                }
+            }
+        }
+        for (name, arguments, about) in crate::tui::commands::listing() {
+            items.push(Item {
+                keys: format!(":{name} {arguments}").trim_end().to_owned(),
+                about: about.to_owned(),
+                name: String::new(),
+                mode: "command",
+                runs: Runs::Command(name),
+            });
+        }
+        for (text, about) in FILTERS {
+            items.push(Item {
+                keys: (*text).to_owned(),
+                about: (*about).to_owned(),
+                name: String::new(),
+                mode: "filter",
+                runs: Runs::Nothing,
+            });
+        }
+        let rows = items.into_iter().map(|item| Row {
+            id: format!("{} {}", item.mode, item.keys),
+            facts: Facts::of_texts([item.keys.as_str(), &item.about, &item.name, item.mode]),
+            item,
+        });
+        let mut list = Rows::default();
+        list.replace(rows.collect());
+        Self {
+            of,
+            typed: String::new(),
+            rows: list,
+        }
+    }
+
+    /// Returns what is typed, for the line under the header.
+    pub fn totals(&self) -> Vec<(String, Role)> {
+        vec![
+            (format!("of the {} screen", self.of), Role::Muted),
+            (
+                format!("{} of {}", self.rows.len(), self.rows.total()),
+                Role::Muted,
+            ),
+        ]
+    }
+
+    /// Takes a key that is text.
+    pub fn key(&mut self, key: KeyEvent) -> Handled {
+        let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
+        match key.code {
+            KeyCode::Char(c) if plain => self.typed.push(c),
+            KeyCode::Backspace if plain => {
+                self.typed.pop();
+            }
+            _ => return Handled::No,
+        }
+        self.narrow();
+        Handled::Yes
+    }
+
+    /// Takes text that was pasted.
+    pub fn paste(&mut self, text: &str) -> Handled {
+        self.typed += &crate::text::line(text);
+        self.narrow();
+        Handled::Yes
+    }
+
+    fn narrow(&mut self) {
+        // What is typed is looked for as it is: a key may be any sign.
+        let words = self.typed.split_whitespace();
+        let terms = words.map(|word| filter::Term::new(filter::Ask::Word(word.to_owned())));
+        self.rows.set_filter(filter::Filter {
+            terms: terms.collect(),
+        });
+    }
+
+    /// Does what a key means here.
+    pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
+        match action {
+            Action::Back if !self.typed.is_empty() => {
+                self.typed.clear();
+                self.narrow();
+            }
+            Action::Back | Action::Interrupt => turn.wishes.push(Wish::Close),
+            Action::Confirm | Action::Open => {
+                let Some(item) = self.rows.selected() else {
+                    return Handled::Yes;
+                };
+                turn.wishes.push(Wish::Close);
+                match item.runs {
+                    Runs::Action(action) => turn.wishes.push(Wish::Run(action)),
+                    Runs::Command(name) => turn.wishes.push(Wish::Type(format!("{name} "))),
+                    Runs::Nothing => turn.wishes.push(Wish::Run(Action::Filter)),
+                }
+            }
+            action => return self.rows.act(action, page(turn.size)),
+        }
+        Handled::Yes
+    }
+
+    /// Draws it.
+    pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
+        let mut pen = sheet.line(0);
+        pen.skip(1)
+            .put("find ", Role::Prompt)
+            .put(&self.typed, Role::Text)
+            .put("█", Role::Prompt);
+        if self.typed.is_empty() {
+            pen.skip(1)
+                .put("type to narrow, enter runs what is selected", Role::Muted);
+        }
+        let height = sheet.height().saturating_sub(1);
+        let mut below = sheet.rows(1, height);
+        let (first, seen) = self.rows.window(usize::from(height.saturating_sub(1)));
+        let unwritable = scene.model.ground.unwritable(below.now);
+        let lines: Vec<Line> = seen
+            .into_iter()
+            .map(|(selected, item)| {
+                // A key that is refused stays listed, dimmed, with the reason.
+                let refused = match item.runs {
+                    Runs::Action(action) if action.plans() => unwritable,
+                    _ => None,
+                };
+                let (key, about) = match refused {
+                    None => (Role::Key, Role::Text),
+                    Some(_) => (Role::Muted, Role::Muted),
+                };
+                let mut words = cell(&item.about, about);
+                words.extend(refused.map(|why| (format!("  (read-only: {why})"), Role::Warning)));
+                Line {
+                    cells: vec![
+                        cell(&item.keys, key),
+                        words,
+                        cell(&item.name, Role::Muted),
+                        cell(item.mode, Role::Muted),
+                    ],
+                    selected,
+                    marked: false,
+                }
+            })
+            .collect();
+        let window = Window {
+            first,
+            count: self.rows.len(),
+        };
+        table::draw(&mut below, COLUMNS, &lines, window);
+        if lines.is_empty() {
+            let words = "no key and no command has that; esc clears it";
+            below.line(2).skip(MARGIN).put(words, Role::Muted);
+        }
+    }
+}
+
+/// Says where the keys of a mode count.
+fn place(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Global => "everywhere",
+        Mode::List => "lists",
+        Mode::Matrix => "matrix",
+        Mode::Diff => "diff",
+        Mode::Plan => "plan",
+        Mode::Text => "text",
+    }
+}

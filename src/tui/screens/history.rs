@@ -1,0 +1,303 @@
+//! The revisions of one pin, as the component and the revisions screen list them: newest first, with what
+//! nobody knows between them. The cursor stays with its revision when another one comes.
+
+mod view;
+
+use super::{Handled, Screen, diff};
+use crate::api::release::Verdict;
+use crate::engine::actions::mark::Mark;
+use crate::engine::actions::rollback::Target;
+use crate::engine::desk;
+use crate::engine::revisions::{Pinned, Revision, Revisions, Row};
+use crate::engine::world::{Key, World};
+use crate::tui::action::Action;
+use crate::tui::effect::{Answer, Compared, Effect, Place, Ticket};
+use crate::tui::model::{Level, Turn, Wish};
+use crate::tui::order::Order;
+
+/// The revisions of a pin, and which of them is selected.
+#[derive(Debug)]
+pub struct History {
+    /// Whose they are.
+    pub place: Place,
+    ticket: Ticket,
+    /// What the pin was when they were asked for.
+    seen: Option<Seen>,
+    found: Found,
+    /// The number of the one that is selected, the last of several that are missing.
+    selected: Option<i64>,
+    /// Those that are marked, the last one last; two at the most.
+    marked: Vec<i64>,
+}
+
+/// What tells whether there is something new.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Seen {
+    uid: Box<str>,
+    generation: i64,
+    moves: usize,
+    healthy: Option<bool>,
+}
+
+#[derive(Debug)]
+enum Found {
+    Reading,
+    Failed(String),
+    Known(Box<Revisions<Pinned>>),
+}
+
+impl History {
+    /// Asks for the revisions of a pin.
+    pub fn open(place: Place, turn: &mut Turn<'_>) -> Self {
+        let mut history = Self {
+            place,
+            ticket: 0,
+            seen: None,
+            found: Found::Reading,
+            selected: None,
+            marked: Vec::new(),
+        };
+        history.ask(turn);
+        history
+    }
+
+    /// Asks for them where the pin is another than it was.
+    pub fn ask(&mut self, turn: &mut Turn<'_>) {
+        let seen = self.see(turn.world, &turn.ground.namespace);
+        if seen.is_none() {
+            let place = &self.place;
+            let words = format!(
+                "{} is not deployed in {}",
+                place.component, place.environment
+            );
+            self.found = Found::Failed(words);
+            self.seen = None;
+            return;
+        }
+        if seen == self.seen {
+            return;
+        }
+        self.seen = seen;
+        self.ticket = turn.ticket();
+        let asked = Effect::Revisions(self.ticket, self.place.clone());
+        turn.effects.push(asked);
+    }
+
+    fn see(&self, world: &World, namespace: &str) -> Option<Seen> {
+        let component = Key::new(namespace, &self.place.component);
+        let pin = world.pin_of(&component, &self.place.environment)?;
+        Some(Seen {
+            uid: pin.uid.clone(),
+            generation: pin.generation,
+            moves: pin.moves.len(),
+            healthy: pin.moves.last().and_then(|last| last.healthy),
+        })
+    }
+
+    /// Takes what a request brought.
+    pub fn answer(&mut self, ticket: Ticket, answer: Answer) -> Option<Answer> {
+        match answer {
+            Answer::Revisions(found) if ticket == self.ticket => {
+                self.found = match found {
+                    Ok(revisions) => Found::Known(revisions),
+                    Err(why) => Found::Failed(why),
+                };
+                None
+            }
+            answer => Some(answer),
+        }
+    }
+
+    /// Returns the rows, newest first.
+    fn rows(&self) -> impl Iterator<Item = &Row<Pinned>> {
+        let rows = match &self.found {
+            Found::Known(revisions) => revisions.rows.as_slice(),
+            Found::Reading | Found::Failed(_) => &[],
+        };
+        rows.iter().rev()
+    }
+
+    /// Returns which row is selected.
+    fn position(&self) -> usize {
+        let at = self
+            .selected
+            .and_then(|selected| self.rows().position(|row| number(row) <= selected));
+        at.unwrap_or_default()
+    }
+
+    /// Returns the row that is selected.
+    fn row(&self) -> Option<&Row<Pinned>> {
+        self.rows().nth(self.position())
+    }
+
+    /// Returns the revision that is selected.
+    pub fn revision(&self) -> Option<&Revision<Pinned>> {
+        match self.row()? {
+            Row::Known(revision) => Some(revision),
+            Row::Missing(_) => None,
+        }
+    }
+
+    /// Returns the revision that counts.
+    pub fn current(&self) -> Option<&Revision<Pinned>> {
+        match &self.found {
+            Found::Known(revisions) => revisions.current().ok(),
+            Found::Reading | Found::Failed(_) => None,
+        }
+    }
+
+    fn select(&mut self, at: usize) {
+        let last = self.rows().count().saturating_sub(1);
+        let row = self.rows().nth(at.min(last)).map(number);
+        self.selected = row;
+    }
+
+    /// Does what a key means for the list.
+    pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
+        let page = usize::from(turn.size.1).saturating_sub(12).max(1);
+        let at = self.position();
+        match action {
+            Action::Up => self.select(at.saturating_sub(1)),
+            Action::Down => self.select(at + 1),
+            Action::PageUp => self.select(at.saturating_sub(page)),
+            Action::PageDown => self.select(at + page),
+            Action::HalfPageUp => self.select(at.saturating_sub(page / 2)),
+            Action::HalfPageDown => self.select(at + page / 2),
+            Action::Top => self.select(0),
+            Action::Bottom => self.select(usize::MAX),
+            Action::Open | Action::Diff => match self.compared() {
+                Ok(compared) => {
+                    let opened = diff::State::open(compared, turn);
+                    turn.open(Screen::Diff(Box::new(opened)));
+                }
+                Err(why) => turn.say(Level::Warning, why),
+            },
+            Action::Rollback => return self.roll_back(turn),
+            Action::Mark => {
+                self.mark(turn);
+                self.select(at + 1);
+            }
+            Action::Unmark => self.marked.clear(),
+            Action::Back if !self.marked.is_empty() => self.marked.clear(),
+            Action::MarkBad | Action::MarkGood => {
+                let verdict = match action {
+                    Action::MarkBad => Verdict::Bad,
+                    _ => Verdict::Good,
+                };
+                match self.release() {
+                    Some(release) => turn
+                        .wishes
+                        .push(Wish::Order(Order::Mark(Mark { release, verdict }))),
+                    None => turn.say(Level::Warning, "nobody knows which release that was"),
+                }
+            }
+            Action::Copy => {
+                if let Some(release) = self.release() {
+                    turn.say(Level::Info, format!("{release} is on the clipboard"));
+                    turn.effects.push(Effect::Copy(release));
+                }
+            }
+            _ => return Handled::No,
+        }
+        Handled::Yes
+    }
+
+    /// Marks or unmarks what is selected; of three the two last count.
+    fn mark(&mut self, turn: &mut Turn<'_>) {
+        let Some(number) = self.revision().map(|revision| revision.number) else {
+            return turn.say(
+                Level::Warning,
+                "nothing is known of it, so nothing compares it",
+            );
+        };
+        let known = self.marked.len();
+        self.marked.retain(|marked| *marked != number);
+        if self.marked.len() == known {
+            self.marked.push(number);
+        }
+        if self.marked.len() > 2 {
+            self.marked.remove(0);
+        }
+    }
+
+    fn release(&self) -> Option<String> {
+        let content = self.revision()?.content.as_ref()?;
+        Some(content.release.name.clone())
+    }
+
+    /// Says what is compared: two that are marked, one that is marked and the selected one, or the selected
+    /// one and the one before.
+    fn compared(&self) -> Result<Compared, String> {
+        let Found::Known(revisions) = &self.found else {
+            return Err("the revisions are not read yet".to_owned());
+        };
+        let selected = || match self.row() {
+            Some(Row::Known(revision)) => Ok(revision.number),
+            Some(row @ Row::Missing(_)) => Err(missing(row)),
+            None => Err("there are no revisions".to_owned()),
+        };
+        let (one, other) = match self.marked.as_slice() {
+            [one, other] => (*one, *other),
+            [one] if selected()? != *one => (*one, selected()?),
+            _ => {
+                let number = selected()?;
+                let before = revisions.before(number).map_err(|why| why.to_string())?;
+                (before.number, number)
+            }
+        };
+        Ok(Compared::Revisions {
+            place: self.place.clone(),
+            from: one.min(other),
+            to: one.max(other),
+        })
+    }
+
+    /// Plans a rollback to what is selected; on what counts now, to what was good before.
+    fn roll_back(&self, turn: &mut Turn<'_>) -> Handled {
+        let to = match (self.row(), self.current()) {
+            (Some(Row::Known(revision)), Some(current)) if revision.number != current.number => {
+                Target::Revision(revision.number)
+            }
+            (Some(row @ Row::Missing(_)), _) => {
+                turn.say(Level::Warning, missing(row));
+                return Handled::Yes;
+            }
+            _ => return Handled::No,
+        };
+        let order = desk::Order::Rollback {
+            component: self.place.component.to_string(),
+            environment: self.place.environment.to_string(),
+            to,
+            hold: true,
+        };
+        turn.wishes.push(Wish::Order(Order::Move(order)));
+        Handled::Yes
+    }
+}
+
+/// Returns the number of a row, the last of several that are missing.
+fn number(row: &Row<Pinned>) -> i64 {
+    match row {
+        Row::Known(revision) => revision.number,
+        Row::Missing(missing) => missing.last,
+    }
+}
+
+/// Says of a row what is missing, and why.
+fn missing(row: &Row<Pinned>) -> String {
+    match row {
+        Row::Known(revision) => format!("revision {}", revision.number),
+        Row::Missing(gap) if gap.first == gap.last => {
+            format!("revision {}: {} it", gap.first, gap.missing.words())
+        }
+        Row::Missing(gap) => format!(
+            "revisions {} to {}: {} them",
+            gap.first,
+            gap.last,
+            gap.missing.words()
+        ),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,16 @@
+use crate::tui::screens::history::tests::opened;
+
+#[test]
+fn golden_screens() {
+    opened("g v").keys("j j space space").golden("revisions");
+}
+
+#[test]
+fn it_says_what_is_selected_and_where_there_is_nothing() {
+    opened("g v")
+        .shows("promoted by ana: \"INC-42 hotfix\"")
+        .keys("j j j j")
+        .shows("cannot be compared or gone back to")
+        .keys("p")
+        .hides("cannot be compared");
+}

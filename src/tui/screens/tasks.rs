@@ -1,0 +1,213 @@
+//! Tasks: what was confirmed and goes on by itself, newest first, and how far it is.
+
+use super::{Handled, Scene};
+use crate::engine::world::World;
+use crate::tui::action::Action;
+use crate::tui::effect::{Effect, Ticket};
+use crate::tui::model::{Level, Subject, Turn};
+use crate::tui::order::Order;
+use crate::tui::pen::Sheet;
+use crate::tui::rows::page;
+use crate::tui::tasks::{self, Progress, Task};
+use crate::tui::theme::Role;
+use crate::tui::widgets::table::{self, Column, Line, MARGIN, Window, cell};
+use crate::tui::widgets::{scrolled, wrap};
+
+const COLUMNS: &[Column] = &[
+    Column::new("", 1, 100),
+    Column::new("SINCE", 4, 60).right(),
+    Column::new("WHAT", 6, 95),
+    Column::new("OF", 12, 98),
+    Column::new("HOW FAR", 12, 90),
+    Column::new("WHY", 8, 50),
+];
+
+/// Which task is selected.
+#[derive(Debug, Default)]
+pub struct State {
+    selected: Option<Ticket>,
+    subject: Subject,
+}
+
+impl State {
+    /// Begins on the newest.
+    pub fn open(tasks: &[Task]) -> Self {
+        let mut state = Self::default();
+        state.select(tasks, 0);
+        state
+    }
+
+    /// Selects a task by its number, the newest first.
+    fn select(&mut self, tasks: &[Task], number: usize) {
+        let number = number.min(tasks.len().saturating_sub(1));
+        let task = tasks.iter().rev().nth(number);
+        self.selected = task.map(|task| task.ticket);
+        let order = task.map(|task| &task.order);
+        let place = match order {
+            Some(Order::Move(order)) => order.place(),
+            _ => None,
+        };
+        self.subject = Subject {
+            components: place
+                .iter()
+                .map(|(component, _)| (*component).into())
+                .collect(),
+            environment: place.map(|(_, environment)| environment.into()),
+            release: match order {
+                Some(Order::Mark(mark)) => Some(mark.release.clone()),
+                _ => None,
+            },
+        };
+    }
+
+    fn position(&self, tasks: &[Task]) -> usize {
+        let found = tasks
+            .iter()
+            .rev()
+            .position(|task| Some(task.ticket) == self.selected);
+        found.unwrap_or_default()
+    }
+
+    /// Returns what an action would be done to.
+    pub fn subject(&self) -> Subject {
+        self.subject.clone()
+    }
+
+    /// Returns the totals, for the line under the header.
+    pub fn totals(tasks: &[Task], world: &World) -> Vec<(String, Role)> {
+        let count = |wanted| {
+            tasks
+                .iter()
+                .filter(|task| task.progress(world).0 == wanted)
+                .count()
+        };
+        let parts = [
+            (count(Progress::Moving), "under way", Role::Progressing),
+            (count(Progress::Failed), "failed", Role::Degraded),
+            (count(Progress::Done), "done", Role::Muted),
+        ];
+        let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
+        parts
+            .map(|(count, word, role)| (format!("{count} {word}"), role))
+            .collect()
+    }
+
+    /// Does what a key means here.
+    pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
+        let (tasks, at) = (turn.tasks, self.position(turn.tasks));
+        let page = page(turn.size).unsigned_abs();
+        match action {
+            Action::Up => self.select(tasks, at.saturating_sub(1)),
+            Action::Down => self.select(tasks, at + 1),
+            Action::PageUp | Action::HalfPageUp => self.select(tasks, at.saturating_sub(page)),
+            Action::PageDown | Action::HalfPageDown => self.select(tasks, at + page),
+            Action::Top => self.select(tasks, 0),
+            Action::Bottom => self.select(tasks, usize::MAX),
+            Action::Interrupt => {
+                let task = tasks.iter().rev().nth(at);
+                match task.filter(|task| matches!(task.state, tasks::State::Applying)) {
+                    Some(task) => {
+                        turn.effects.push(Effect::Cancel(task.ticket));
+                        turn.say(Level::Warning, "it stops before its next object");
+                    }
+                    None => return Handled::No,
+                }
+            }
+            Action::CopyCommand | Action::Copy => {
+                if let Some(task) = tasks.iter().rev().nth(at) {
+                    let line = task.order.command_line(task.reason.as_deref());
+                    turn.say(Level::Info, format!("copied {line}"));
+                    turn.effects.push(Effect::Copy(line));
+                }
+            }
+            _ => return Handled::No,
+        }
+        Handled::Yes
+    }
+
+    /// Draws it.
+    pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
+        let tasks = &scene.model.tasks;
+        if tasks.is_empty() {
+            let words = "nothing was done yet; what is confirmed goes on here by itself";
+            sheet.line(1).skip(MARGIN).put(words, Role::Muted);
+            return;
+        }
+        let at = self.position(tasks);
+        let pane = match sheet.height() < 14 {
+            true => 0,
+            false => (sheet.height() / 3).min(10),
+        };
+        let height = sheet.height() - pane;
+        let seen = usize::from(height.saturating_sub(1));
+        let first = scrolled(0, at, seen, tasks.len());
+        let lines: Vec<Line> = tasks
+            .iter()
+            .rev()
+            .enumerate()
+            .skip(first)
+            .take(seen)
+            .map(|(number, task)| line(sheet, scene.world, number == at, task))
+            .collect();
+        let window = Window {
+            first,
+            count: tasks.len(),
+        };
+        table::draw(&mut sheet.rows(0, height), COLUMNS, &lines, window);
+        if let Some(task) = tasks.iter().rev().nth(at).filter(|_| pane > 0) {
+            explain(&mut sheet.rows(height, pane), scene, task);
+        }
+    }
+}
+
+fn line(sheet: &Sheet<'_>, world: &World, selected: bool, task: &Task) -> Line {
+    let (progress, words) = task.progress(world);
+    let (glyph, role) = match progress {
+        Progress::Moving => (sheet.glyphs.progressing, Role::Progressing),
+        Progress::Done => (sheet.glyphs.check, Role::Good),
+        Progress::Failed => (sheet.glyphs.degraded, Role::Degraded),
+    };
+    let quiet = if progress == Progress::Done {
+        Role::Muted
+    } else {
+        role
+    };
+    Line {
+        cells: vec![
+            cell(glyph, role),
+            cell(sheet.age(task.since), Role::Muted),
+            cell(task.order.verb(), Role::Text),
+            cell(task.order.subject(), Role::Text),
+            cell(words, quiet),
+            cell(task.reason.as_deref().unwrap_or_default(), Role::Muted),
+        ],
+        selected,
+        marked: false,
+    }
+}
+
+/// Draws what there is to say of one task.
+fn explain(sheet: &mut Sheet<'_>, scene: &Scene<'_>, task: &Task) {
+    sheet.rule(
+        0,
+        &format!("{}  {}", task.order.verb(), task.order.subject()),
+        Role::Title,
+    );
+    let width = usize::from(sheet.width().saturating_sub(MARGIN + 1));
+    let (_, words) = task.progress(scene.world);
+    let mut row = 1;
+    let mut put = |words: &str, role| {
+        for line in wrap(words, width) {
+            sheet.line(row).skip(MARGIN).put(&line, role);
+            row += 1;
+        }
+    };
+    put(&words, Role::Text);
+    if let Some(reason) = &task.reason {
+        put(&format!("because: {reason}"), Role::Text);
+    }
+    put(
+        &task.order.command_line(task.reason.as_deref()),
+        Role::Muted,
+    );
+}

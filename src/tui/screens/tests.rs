@@ -1,0 +1,535 @@
+//! The screens of lists and records: what they look like, and what their keys do.
+
+mod data;
+
+use std::time::Duration;
+
+use super::Screen;
+use crate::engine::actions::rollback::Target;
+use crate::engine::desk;
+use crate::engine::world::fixture::at;
+use crate::tui::action::Action;
+use crate::tui::effect::{Answer, Destination, Effect, Object};
+use crate::tui::model::{Event, Level, Model};
+use crate::tui::order::Order;
+use crate::tui::still::{Still, known};
+use crate::tui::tasks::{Logged, State, Task};
+use data::{record, shop};
+
+fn still() -> Still {
+    Still::of(shop())
+}
+
+/// Returns the order of the plan that is in front.
+fn ordered(still: &Still) -> &Order {
+    match still.model.front() {
+        Screen::Plan(state) => &state.order,
+        other => panic!("no plan is in front but {}", other.title()),
+    }
+}
+
+fn copied(still: &Still) -> Option<&str> {
+    still.effects.iter().rev().find_map(|effect| match effect {
+        Effect::Copy(text) => Some(text.as_str()),
+        _ => None,
+    })
+}
+
+#[test]
+fn releases_say_where_they_run_and_what_somebody_thinks_of_them() {
+    still()
+        .keys("g r")
+        .shows("matrix > releases")
+        .shows("bad, tom: leaks connections")
+        .shows("● staging  ✖ production")
+        .golden("releases");
+}
+
+#[test]
+fn pins_say_how_they_are_who_holds_them_and_who_owns_them() {
+    still()
+        .keys("g p")
+        .shows("⚓ mei: INC-41")
+        .shows("✖ Degraded 2/5")
+        .shows("Argo CD")
+        .golden("pins");
+}
+
+#[test]
+fn snapshots_say_which_pin_uses_them() {
+    still()
+        .keys("g s")
+        .shows("checkout-service-production")
+        .shows("nobody")
+        .golden("snapshots");
+}
+
+#[test]
+fn an_object_is_shown_as_text_and_searched() {
+    let yaml = "apiVersion: openchoreo.dev/v1alpha1\nkind: Release\nmetadata:\n  name: checkout-service-v1.2.3\nspec:\n  component:\n    name: checkout-service\n    content:\n      spec:\n        parameters:\n          replicas: 5\n  workload:\n    image: registry/checkout:1.2.3\n";
+    still()
+        .keys("g r enter")
+        .shows("it is being read")
+        .answer(|effect| {
+            assert!(matches!(effect, Effect::Describe(_, Object::Release(name)) if name == "checkout-service-v1.2.3"));
+            Answer::Described(Ok(yaml.to_owned()))
+        })
+        .shows("13 lines")
+        .keys("/")
+        .keys("\"replicas\"")
+        .shows("1 found")
+        .keys("enter")
+        .golden("describe");
+}
+
+#[test]
+fn gc_says_of_every_object_why_it_stays_or_goes() {
+    let still = still().keys("g c");
+    let still = still
+        .shows("can go")
+        .shows("no pin names it")
+        .shows("newest 1 of 5");
+    still.golden("gc");
+    let still = self::still().keys("g c f").hides("stays").keys("X");
+    assert!(matches!(ordered(&still), Order::Collect(_)));
+}
+
+#[test]
+fn the_record_is_a_line_per_change_with_the_verdict_of_its_chain() {
+    let still = still().keys("g a").shows("the record is being read");
+    still
+        .answer(|_| Answer::Record(Ok(record(false))))
+        .shows("✓")
+        .shows("checkout-service/production")
+        .shows("v1.2.1 → v1.2.3")
+        .shows("whole")
+        .golden("audit");
+}
+
+#[test]
+fn a_broken_chain_is_a_bar_that_names_the_entry() {
+    let broken = || {
+        still()
+            .keys("g a")
+            .answer(|_| Answer::Record(Ok(record(true))))
+            .shows("TAMPERED  auditentry/checkout-service-production-")
+            .shows("it was changed: its hash is not the one it was sealed with")
+    };
+    broken().golden("audit-broken");
+    broken()
+        .keys("e enter")
+        .shows("not as it was written")
+        .golden("audit-entry-broken");
+}
+
+#[test]
+fn an_entry_is_shown_whole_between_its_neighbours() {
+    let entry = || {
+        still()
+            .keys("g a")
+            .answer(|_| Answer::Record(Ok(record(false))))
+            .keys("enter")
+    };
+    entry()
+        .shows("Promote of checkout-service-production")
+        .shows("INC-42 hotfix")
+        .golden("audit-entry");
+    entry()
+        .shows("nothing yet")
+        .keys("h")
+        .shows("revision 1")
+        .keys("h")
+        .shows("the chain ends here");
+}
+
+#[test]
+fn the_record_is_filtered_and_written_as_a_timeline() {
+    let still = still()
+        .keys("g a")
+        .answer(|_| Answer::Record(Ok(record(false))))
+        .keys("/")
+        .keys("\"!mark ana\"")
+        .hides("tom")
+        .keys("enter :")
+        .keys("\"export incident now.md\"")
+        .keys("enter");
+    let Some(Effect::Export(_, path, text)) = still.effects.last() else {
+        panic!("nothing is written: {:?}", still.effects.last());
+    };
+    assert_eq!(path.to_str(), Some("now.md"));
+    assert!(
+        text.starts_with("# Timeline of shop in prod-eu, as far as it is about "),
+        "{text}"
+    );
+    assert!(
+        text.contains("INC-42 hotfix") && !text.contains("tom"),
+        "{text}"
+    );
+    let still = still.answer(|_| Answer::Exported(Ok("/tmp/now.md".into())));
+    assert_eq!(still.model.notice.as_ref().unwrap().level, Level::Done);
+}
+
+#[test]
+fn a_timeline_that_was_not_read_yet_is_written_when_it_is() {
+    let still = self::still()
+        .keys(":")
+        .keys("\"export incident\"")
+        .keys("enter");
+    assert!(matches!(still.effects.last(), Some(Effect::Record(_))));
+    let still = still.answer(|_| Answer::Record(Ok(record(false))));
+    let Some(Effect::Export(_, path, _)) = still.effects.last() else {
+        panic!("nothing is written");
+    };
+    assert_eq!(path.to_str(), Some("incident-2026-11-17-1400.md"));
+}
+
+#[test]
+fn the_record_is_read_anew_when_a_pin_moved_and_not_too_often() {
+    let mut still = still()
+        .keys("g a")
+        .answer(|_| Answer::Record(Ok(record(false))));
+    let touched = || crate::engine::world::feed::Touched {
+        source: crate::engine::world::Source::Pins,
+        key: Some(crate::engine::world::fixture::key("search-production")),
+        component: Some("search".into()),
+    };
+    let asked = |still: &Still| {
+        let records = still.effects.iter();
+        records
+            .filter(|effect| matches!(effect, Effect::Record(_)))
+            .count()
+    };
+    assert_eq!(asked(&still), 1);
+    still = still.tell(Event::World(vec![touched()]));
+    assert_eq!(asked(&still), 1);
+    still.now = at("14:00:06");
+    still = still.tell(Event::Tick);
+    assert_eq!(asked(&still), 2);
+}
+
+#[test]
+fn a_list_is_filtered_sorted_and_marked() {
+    let still = still()
+        .keys("g r /")
+        .keys("\"cart bad\"")
+        .shows("nothing matches");
+    let still = still.keys("esc").hides("nothing matches");
+    let still = still
+        .keys("/")
+        .keys("\"bad\"")
+        .keys("enter")
+        .shows("1 shown");
+    let still = still.keys("esc").hides("1 shown");
+    let still = still
+        .keys("s")
+        .shows("sorted by name")
+        .keys("S")
+        .shows("the other way round");
+    let still = still.keys("g g space space").shows("2 marked, ");
+    let still = still.keys("esc").hides("2 marked");
+    still.keys("c").shows("CONTENT").keys("c").shows("IMAGES");
+}
+
+#[test]
+fn the_cursor_of_a_list_begins_on_what_the_matrix_was_about() {
+    for (keys, command) in [
+        ("g r Y", "bowline release show checkout-service-v1.2.3"),
+        (
+            "g p Y",
+            "kubectl get releasepins.openchoreo.dev checkout-service-production --namespace shop --output yaml",
+        ),
+        (
+            "g s Y",
+            "kubectl get componentenvsnapshots.openchoreo.dev checkout-service-production-2 --namespace shop --output yaml",
+        ),
+    ] {
+        let still = still().keys(keys);
+        assert_eq!(copied(&still), Some(command));
+    }
+}
+
+#[test]
+fn actions_work_on_what_a_list_has_selected() {
+    let rollback = still().keys("g p R");
+    assert!(matches!(
+        ordered(&rollback),
+        Order::Move(desk::Order::Rollback { component, environment, to: Target::LastGood, .. })
+            if component == "checkout-service" && environment == "production"
+    ));
+    let marked = still().keys("g r B");
+    assert!(
+        matches!(ordered(&marked), Order::Mark(mark) if mark.release == "checkout-service-v1.2.3")
+    );
+    // A release is deployed itself, and gone back to where another runs.
+    let deployed = still().keys("g r D");
+    assert!(matches!(
+        ordered(&deployed),
+        Order::Move(desk::Order::Deploy { environment, release: Some(release), .. })
+            if environment == "development" && release == "checkout-service-v1.2.3"
+    ));
+    let back = still().keys("g r /").keys("\"v1.2.1\"").keys("enter R");
+    let back = back.shows("go back to it in which environment?").keys("3");
+    assert!(matches!(
+        ordered(&back),
+        Order::Move(desk::Order::Rollback { environment, to: Target::Release(release), .. })
+            if environment == "production" && release == "checkout-service-v1.2.1"
+    ));
+    // Marks make sets.
+    let set = still()
+        .keys("g p /")
+        .keys("\"env:staging\"")
+        .keys("enter * P");
+    assert!(matches!(
+        ordered(&set),
+        Order::Move(desk::Order::Promote(promote)) if promote.components.len() == 5 && promote.to == "production"
+    ));
+}
+
+#[test]
+fn a_list_follows_the_world() {
+    let mut still = still().keys("g r").shows("20 releases");
+    let gone = crate::engine::world::fixture::release("cart", "v0.8.6", 1);
+    still
+        .world
+        .releases(crate::engine::world::Event::Deleted(gone));
+    let touched = crate::engine::world::feed::Touched {
+        source: crate::engine::world::Source::Releases,
+        key: Some(crate::engine::world::fixture::key("cart-v0.8.6")),
+        component: Some("cart".into()),
+    };
+    still.tell(Event::World(vec![touched])).shows("19 releases");
+}
+
+/// Adds a task to a model and a line to its log.
+fn with_tasks(mut still: Still) -> Still {
+    let rollback = Order::Move(desk::Order::Rollback {
+        component: "checkout-service".into(),
+        environment: "production".into(),
+        to: Target::LastGood,
+        hold: true,
+    });
+    let prepared = Box::new(data::collection(&still.world, still.now));
+    let task = |ticket, order: &Order, since, state| Task {
+        ticket,
+        order: order.clone(),
+        prepared: prepared.clone(),
+        reason: Some("errors up since 13:41".into()),
+        since: at(since),
+        state,
+    };
+    let collect = Order::Collect(Default::default());
+    let pin = crate::engine::world::fixture::key("checkout-service-production");
+    still.model.tasks = vec![
+        task(901, &collect, "13:10:00", State::Done("3 removed".into())),
+        task(
+            902,
+            &collect,
+            "13:20:00",
+            State::Failed("nobody may delete releases.openchoreo.dev".into()),
+        ),
+        task(903, &rollback, "13:58:00", State::Rolling(vec![(pin, 2)])),
+        task(904, &collect, "13:59:58", State::Applying),
+    ];
+    still.model.log = vec![
+        Logged {
+            at: at("13:10:04"),
+            bowline: collect.command_line(None),
+            kubectl: prepared.kubectl(),
+            outcome: "3 removed".into(),
+        },
+        Logged {
+            at: at("13:58:02"),
+            bowline: rollback.command_line(Some("errors up since 13:41")),
+            kubectl: vec!["kubectl patch releasepins.openchoreo.dev checkout-service-production --namespace shop --type merge --patch '{\"spec\":{\"releaseRef\":{\"name\":\"checkout-service-v1.2.1\"}}}'".into()],
+            outcome: "checkout-service in production is at checkout-service-v1.2.1, revision 3".into(),
+        },
+    ];
+    still
+}
+
+#[test]
+fn tasks_say_how_far_they_are() {
+    let tasks = || with_tasks(still()).keys("g t");
+    tasks()
+        .shows("is being written")
+        .shows("3 removed")
+        .golden("tasks");
+    // What is being written stops between two objects.
+    let stopped = tasks().keys("ctrl-c");
+    assert!(matches!(stopped.effects.last(), Some(Effect::Cancel(904))));
+    // What was done is undone from here.
+    let undo = tasks().keys("j Z");
+    assert!(matches!(ordered(&undo), Order::Move(desk::Order::Undo(_))));
+    still().keys("g t").shows("nothing was done yet");
+}
+
+#[test]
+fn the_log_says_what_was_done_as_commands() {
+    let log = || with_tasks(still()).keys("g l");
+    log().shows("kubectl patch").golden("log");
+    let bowline = log().keys("y");
+    assert_eq!(
+        copied(&bowline),
+        Some(
+            "bowline rollback checkout-service --environment production --reason 'errors up since 13:41'"
+        )
+    );
+    let kubectl = log().keys("Y");
+    assert!(copied(&kubectl).unwrap().starts_with("kubectl patch"));
+    let older = log().keys("j y");
+    assert_eq!(copied(&older), Some("bowline gc --confirm"));
+}
+
+fn contexts() -> Still {
+    let mut still = still();
+    let mut audited = known("audit");
+    audited.readonly = true;
+    let mut us = known("prod-us");
+    us.protected = true;
+    still.model.ground.contexts = vec![audited, known("prod-eu"), us, known("staging")];
+    still.keys("g x")
+}
+
+#[test]
+fn contexts_say_where_writes_pass_and_lead_there() {
+    contexts()
+        .shows("read-only")
+        .shows("protected")
+        .golden("contexts");
+    let going = contexts().keys("j enter");
+    let wanted = Destination {
+        context: Some("prod-us".into()),
+        namespace: None,
+    };
+    assert!(matches!(going.effects.last(), Some(Effect::Connect(_, to)) if *to == wanted));
+    // Where we are already, nothing is connected anew.
+    let here = contexts().keys("enter");
+    assert!(
+        !here
+            .effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::Connect(..)))
+    );
+    contexts().keys("/").keys("\"read-only\"").hides("prod-us");
+}
+
+#[test]
+fn help_lists_the_keys_narrows_and_runs() {
+    still()
+        .keys("?")
+        .shows("of the matrix screen")
+        .golden("help");
+    let narrowed = still()
+        .keys("?")
+        .keys("\"roll back\"")
+        .shows("R")
+        .hides("promote to the next");
+    let plan = narrowed.keys("enter");
+    assert!(matches!(
+        ordered(&plan),
+        Order::Move(desk::Order::Rollback { .. })
+    ));
+    // A command is put on the line, for it may want more.
+    still()
+        .keys("?")
+        .keys("\":theme\"")
+        .keys("enter")
+        .shows(":theme ");
+    // Of a list, the keys of lists.
+    still()
+        .keys("g r ?")
+        .shows("of the releases screen")
+        .keys("\"time\"")
+        .hides("as of a moment");
+    still()
+        .keys("?")
+        .keys("\"xyzzy\"")
+        .shows("no key and no command")
+        .keys("esc esc")
+        .shows("COMPONENT");
+}
+
+#[test]
+fn help_dims_what_is_refused_and_says_why() {
+    let mut still = still();
+    still.model.ground.readonly = Some("--readonly was given".into());
+    still
+        .keys("?")
+        .keys("\"promote\"")
+        .shows("(read-only: --readonly was given)");
+}
+
+#[test]
+fn a_screen_that_is_open_already_is_gone_back_to() {
+    let still = still().keys("g r g p g r");
+    assert_eq!(still.model.stack.len(), 2);
+    let still = still.keys("g m");
+    assert_eq!(still.model.stack.len(), 1);
+}
+
+fn protect(model: &mut Model) {
+    model.ground.readonly = Some("context prod-eu is protected".into());
+    model.ground.protected = true;
+}
+
+#[test]
+fn only_what_is_protected_is_armed() {
+    // Each: whether it is read-only, whether it is protected, the command, what is armed.
+    for (readonly, protected, line, armed) in [
+        (false, false, "write 15m", None),
+        (true, false, "write 15m", None),
+        (true, true, "write", Some(Duration::from_secs(900))),
+        (true, true, "write 5m", Some(Duration::from_secs(300))),
+        (true, true, "write off", Some(Duration::ZERO)),
+        (true, true, "write soon", None),
+    ] {
+        let mut still = still();
+        still.model.ground.protected = protected;
+        still.model.ground.readonly = readonly.then(|| "it says so".into());
+        let still = still.keys(":").keys(&format!("\"{line}\"")).keys("enter");
+        let found = still.effects.iter().find_map(|effect| match effect {
+            Effect::Arm(lasting) => Some(*lasting),
+            _ => None,
+        });
+        assert_eq!(found, armed, "{line}");
+        let passes = still.model.ground.unwritable(still.now).is_none();
+        let lasts = armed.is_some_and(|lasting| !lasting.is_zero());
+        assert_eq!(passes, lasts || !readonly, "{line}");
+    }
+}
+
+#[test]
+fn a_protected_context_shows_that_it_is_and_for_how_long_it_is_armed() {
+    let mut still = still();
+    protect(&mut still.model);
+    let still = still.shows(" READ-ONLY ");
+    let still = still.keys(":").keys("\"write 15m\"").keys("enter");
+    let mut still = still.shows(" WRITE 15m ").hides("READ-ONLY");
+    still.now = at("14:15:01");
+    still.shows(" READ-ONLY ").hides("WRITE 15m");
+}
+
+#[test]
+fn a_protected_context_wants_more_than_a_key() {
+    use crate::tui::confirm::Demand;
+    let mut key = Demand::default();
+    key.on_protected("prod-eu");
+    assert_eq!(key.words, ["prod-eu"]);
+    assert!(!key.is_key());
+    let mut production = Demand {
+        words: vec!["production".into()],
+        ..Demand::default()
+    };
+    production.on_protected("prod-eu");
+    assert_eq!(production.words, ["production"]);
+}
+
+#[test]
+fn what_means_nothing_here_says_so() {
+    let still = still().keys("g r");
+    let mut told = still.tell(Event::Tick);
+    assert!(told.model.notice.is_none());
+    told = told.keys("T");
+    assert!(told.model.notice.is_some());
+    assert_ne!(Action::TimeTravel, Action::Live);
+}

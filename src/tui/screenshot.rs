@@ -1,0 +1,236 @@
+//! Any screen of a target without a terminal: for runbooks, tickets and documents.
+//!
+//! A screen is reached as a person reaches it, by its name after `:`; so whatever can be typed there can
+//! be drawn. Nothing is confirmed, so nothing is changed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use thiserror::Error;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+
+use super::effect::Effect;
+use super::keymap::Keymap;
+use super::model::{Event, Look, Model};
+use super::pen;
+use super::picture::svg::{DARK, LIGHT, Paper, svg};
+use super::picture::{ansi, text};
+use super::prompt::Over;
+use super::run;
+use super::runner::{self, Runner, Session};
+use super::theme::{Depth, Theme, available};
+use super::update::update;
+use super::view::view;
+use crate::connect::{self, DataPlanes, Environment, Options};
+use crate::engine::world::World;
+use crate::resolve::git::Git;
+
+/// How long a target may take to be read, and a screen to be ready.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often it is looked whether anything is still under way.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// What a screen is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Characters alone.
+    Text,
+    /// Characters and their colours, for a terminal.
+    Ansi,
+    /// A picture.
+    Svg,
+}
+
+/// What to draw.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// What one would type after `:`.
+    pub screen: String,
+    /// Columns and rows.
+    pub size: (u16, u16),
+    /// What it is written as.
+    pub form: Form,
+    /// The theme.
+    pub theme: Option<String>,
+    /// Whether only ASCII characters are drawn.
+    pub ascii: bool,
+    /// Whether a picture has the frame of a window.
+    pub frame: bool,
+}
+
+/// Why there is no picture.
+#[derive(Debug, Error)]
+pub enum ScreenshotError {
+    /// The target cannot be had.
+    #[error(transparent)]
+    Connect(#[from] connect::Error),
+    /// There is no such theme.
+    #[error("there is no theme {name}: {}", .known.join(", "))]
+    Theme {
+        /// The one that was asked for.
+        name: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// There is no such screen.
+    #[error("cannot show {screen}: {why}")]
+    Screen {
+        /// What was asked for.
+        screen: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// It takes too long.
+    #[error("the target was not read within {} s", PATIENCE.as_secs())]
+    Slow,
+}
+
+/// Draws a screen of a target as it is now.
+pub async fn screenshot(
+    options: &Options,
+    environment: &Environment,
+    git: Git,
+    wanted: &Wanted,
+) -> Result<String, ScreenshotError> {
+    let (look, paper) = look(wanted, environment)?;
+    let connection = connect::connect(options, environment).await?;
+    let planes = DataPlanes::of(&connection, options, environment);
+    let session = Arc::new(Session::start(connection, git, planes));
+    let drawn = draw(&session, options, environment, look, wanted);
+    let buffer = tokio::time::timeout(PATIENCE, drawn)
+        .await
+        .map_err(|_| ScreenshotError::Slow)??;
+    let title = wanted.frame.then(|| format!("bowline {}", wanted.screen));
+    Ok(match wanted.form {
+        Form::Text => text(&buffer),
+        Form::Ansi => ansi(&buffer),
+        Form::Svg => svg(&buffer, paper, title.as_deref()),
+    })
+}
+
+/// Chooses the theme, and the ground that it is made for.
+fn look(
+    wanted: &Wanted,
+    environment: &Environment,
+) -> Result<(Look, &'static Paper), ScreenshotError> {
+    let directory = environment.config_dir.as_deref();
+    let name = wanted.theme.as_deref().unwrap_or("dark");
+    let known = available(directory);
+    if !known.iter().any(|one| one == name) {
+        return Err(ScreenshotError::Theme {
+            name: name.to_owned(),
+            known,
+        });
+    }
+    let (theme, _) = Theme::load(name, directory);
+    let (keymap, _) = Keymap::load("default", directory);
+    let glyphs = match wanted.ascii {
+        true => &pen::ASCII,
+        false => &pen::UNICODE,
+    };
+    let paper = match name.contains("light") {
+        true => &LIGHT,
+        false => &DARK,
+    };
+    let look = Look {
+        theme: theme.at(Depth::True),
+        keymap,
+        glyphs,
+    };
+    Ok((look, paper))
+}
+
+async fn draw(
+    session: &Arc<Session>,
+    options: &Options,
+    environment: &Environment,
+    look: Look,
+    wanted: &Wanted,
+) -> Result<Buffer, ScreenshotError> {
+    let mut versions = session.feed.versions();
+    while !session.feed.world().is_live() {
+        // The feed lives as long as the session.
+        let _ = versions.changed().await;
+    }
+    let (sender, answers) = mpsc::unbounded_channel();
+    runner::introduce(session, &sender);
+    let (width, height) = wanted.size;
+    let ground = run::ground(session, environment, options);
+    let mut camera = Camera {
+        model: Model::new(ground, look, wanted.size),
+        runner: Runner::new(session.clone(), sender),
+        session: session.clone(),
+        answers,
+    };
+    camera.tell(Event::World(Vec::new()));
+    let environments = {
+        let world: &World = &session.feed.world();
+        world.environment_names(&camera.model.ground.namespace)
+    };
+    camera.runner.run(Effect::Rights(0, environments));
+    camera.settle().await;
+    camera.go(&wanted.screen)?;
+    camera.settle().await;
+    let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
+    let world = session.feed.world();
+    view(&camera.model, &world, session.now(), &mut buffer);
+    Ok(buffer)
+}
+
+struct Camera {
+    model: Model,
+    runner: Runner,
+    session: Arc<Session>,
+    answers: UnboundedReceiver<Event>,
+}
+
+impl Camera {
+    fn tell(&mut self, event: Event) {
+        let effects = {
+            let world = self.session.feed.world();
+            update(&mut self.model, &world, self.session.now(), event)
+        };
+        for effect in effects {
+            // What is about a terminal has none here.
+            let _ = self.runner.run(effect);
+        }
+    }
+
+    /// Takes in what is answered until nothing is under way.
+    async fn settle(&mut self) {
+        loop {
+            match tokio::time::timeout(LOOK, self.answers.recv()).await {
+                Ok(Some(event)) => self.tell(event),
+                Ok(None) => return,
+                Err(_) if self.runner.is_busy() => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Types the name of a screen.
+    fn go(&mut self, screen: &str) -> Result<(), ScreenshotError> {
+        let stack = self.model.stack.len();
+        let key = |code| Event::Key(KeyEvent::new(code, KeyModifiers::NONE));
+        self.tell(key(KeyCode::Char(':')));
+        self.tell(Event::Paste(screen.to_owned()));
+        self.tell(key(KeyCode::Enter));
+        let complaint = match &self.model.over {
+            Some(Over::Prompt(prompt)) => prompt.complaint.clone(),
+            _ => None,
+        };
+        let said = self.model.notice.as_ref().map(|notice| notice.text.clone());
+        let went = self.model.stack.len() > stack || screen == "matrix";
+        match complaint.or(said.filter(|_| !went)) {
+            None => Ok(()),
+            Some(why) => Err(ScreenshotError::Screen {
+                screen: screen.to_owned(),
+                why,
+            }),
+        }
+    }
+}

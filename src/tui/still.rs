@@ -1,0 +1,369 @@
+//! Screens in tests: a fleet of fixed data at a fixed moment, keys in, screen out.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use serde_json::json;
+
+use super::effect::{Answer, Effect, Previews, Ticket};
+use super::keymap::{Key, Keymap};
+use super::model::{Event, Ground, Look, Model};
+use super::order::Prepared;
+use super::theme::{Depth, Theme};
+use super::update::update;
+use super::view::view;
+use super::{pen, picture};
+use crate::connect::Known;
+use crate::engine::actions::rollback::{self, Rollback, Target};
+use crate::engine::desk::Draft;
+use crate::engine::diff;
+use crate::engine::plan::Asked;
+use crate::engine::presence::Presence;
+use crate::engine::world::fixture::{self, outcomes, pin, release, unready};
+use crate::engine::world::{Event as Told, World};
+
+/// The sizes that every screen is looked at in.
+pub const SIZES: [(u16, u16); 4] = [(200, 60), (120, 40), (80, 24), (40, 10)];
+
+/// A screen that stands still: nothing happens but what a test says.
+pub struct Still {
+    /// The read model.
+    pub world: World,
+    /// The model.
+    pub model: Model,
+    /// What was wanted so far.
+    pub effects: Vec<Effect>,
+    /// What time it is.
+    pub now: Timestamp,
+}
+
+/// Returns a ground to stand on.
+pub fn ground() -> Ground {
+    Ground {
+        target: "prod-eu".to_owned(),
+        namespace: "shop".to_owned(),
+        user: "ana".to_owned(),
+        readonly: None,
+        protected: false,
+        armed: None,
+        simulated: false,
+        contexts: ["prod-eu", "prod-us"].map(known).into(),
+        rights: Default::default(),
+        zone: TimeZone::UTC,
+    }
+}
+
+/// Returns a context of which nothing but its name is special.
+pub fn known(name: &str) -> Known {
+    Known {
+        name: name.to_owned(),
+        cluster: name.to_owned(),
+        namespace: "shop".to_owned(),
+        user: "ana".to_owned(),
+        ..Known::default()
+    }
+}
+
+/// Returns the looks of a theme.
+pub fn look(theme: &str, depth: Depth) -> Look {
+    Look {
+        theme: Theme::built_in(theme).unwrap().at(depth),
+        keymap: Keymap::built_in("default").unwrap(),
+        glyphs: &pen::UNICODE,
+    }
+}
+
+/// Returns a fleet in which one component fails in production, one rolls out and one is held.
+pub fn fleet() -> World {
+    let mut world = fixture::world();
+    for (component, versions) in [
+        (
+            "checkout-service",
+            &["v1.2.1", "v1.2.2", "v1.2.3", "v1.2.4"][..],
+        ),
+        ("cart", &["v0.8.6", "v0.8.7", "v0.9.0"]),
+        ("ledger", &["v3.0.8", "v3.0.9", "v3.1.0"]),
+        ("search", &["v7.6.4", "v7.7.0", "v7.7.1"]),
+        ("notifier", &["v2.0.0"]),
+    ] {
+        for (minute, version) in (1..).zip(versions) {
+            world.releases(Told::Applied(release(component, version, minute)));
+        }
+    }
+    let mut bad = release("checkout-service", "v1.2.2", 2);
+    let mark = json!({"verdict": "bad", "by": "tom", "at": "2026-11-16T09:00:00Z", "note": "leaks connections"});
+    let annotations = bad.metadata.annotations.get_or_insert_default();
+    annotations.insert("bowline.dev/mark".to_owned(), mark.to_string());
+    world.releases(Told::Applied(bad));
+    for (component, environment, version) in [
+        ("checkout-service", "development", "v1.2.4"),
+        ("checkout-service", "staging", "v1.2.3"),
+        ("cart", "development", "v0.9.0"),
+        ("cart", "staging", "v0.9.0"),
+        ("cart", "production", "v0.8.7"),
+        ("ledger", "staging", "v3.0.9"),
+        ("search", "development", "v7.7.1"),
+        ("search", "staging", "v7.7.1"),
+        ("search", "production", "v7.7.0"),
+        ("notifier", "staging", "v2.0.0"),
+        ("notifier", "production", "v2.0.0"),
+    ] {
+        world.pins(Told::Applied(pin(component, environment, version)));
+    }
+    let broken = outcomes(
+        pin("checkout-service", "production", "v1.2.3"),
+        json!([
+            {"generation": 1, "release": "checkout-service-v1.2.1", "since": "2026-11-08T13:38:00Z", "until": "2026-11-17T13:38:00Z", "healthy": true},
+            {"generation": 2, "release": "checkout-service-v1.2.3", "since": "2026-11-17T13:38:00Z", "healthy": false},
+        ]),
+    );
+    let message = "2 of 5 ready, web CrashLoopBackOff";
+    world.pins(Told::Applied(unready(
+        broken, "Degraded", message, "13:40:00",
+    )));
+    let rolling = pin("ledger", "development", "v3.1.0");
+    world.pins(Told::Applied(unready(
+        rolling,
+        "Progressing",
+        "2 of 5 ready",
+        "13:59:20",
+    )));
+    let mut held = pin("ledger", "production", "v3.0.9");
+    held.spec.holds = serde_json::from_value(json!([
+        {"id": "freeze", "owner": "mei", "reason": "INC-41", "since": "2026-11-12T10:00:00Z"},
+    ]))
+    .unwrap();
+    world.pins(Told::Applied(held));
+    world
+}
+
+impl Still {
+    /// Opens the matrix of the fleet, in dark colours.
+    pub fn fleet() -> Self {
+        Self::of(fleet())
+    }
+
+    /// Opens the matrix of a world.
+    pub fn of(world: World) -> Self {
+        let model = Model::new(ground(), look("dark", Depth::True), (120, 40));
+        let still = Self {
+            world,
+            model,
+            effects: Vec::new(),
+            now: fixture::now(),
+        };
+        still.tell(Event::World(Vec::new()))
+    }
+
+    /// Tells of something that happened.
+    pub fn tell(mut self, event: Event) -> Self {
+        let effects = update(&mut self.model, &self.world, self.now, event);
+        self.effects.extend(effects);
+        self
+    }
+
+    /// Presses keys, written as keymaps write them; in quotes they are typed.
+    pub fn keys(mut self, keys: &str) -> Self {
+        let typed = keys
+            .strip_prefix('"')
+            .and_then(|keys| keys.strip_suffix('"'));
+        let keys = match typed {
+            Some(text) => text.chars().map(character).collect(),
+            None => Key::sequence(keys).unwrap(),
+        };
+        for key in keys {
+            self = self.tell(Event::Key(key.event()));
+        }
+        self
+    }
+
+    /// Answers the request that was made last, of those that are answered.
+    pub fn answer(self, answer: impl FnOnce(&Effect) -> Answer) -> Self {
+        let (ticket, answer) = {
+            let asked = self
+                .effects
+                .iter()
+                .rev()
+                .find_map(|effect| Some((ticket(effect)?, effect)));
+            let (ticket, effect) = asked.expect("nothing was asked");
+            (ticket, answer(effect))
+        };
+        self.tell(Event::Answer(ticket, answer))
+    }
+
+    /// Draws the screen in a size.
+    pub fn draw(&self, (width, height): (u16, u16)) -> Buffer {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
+        view(&self.model, &self.world, self.now, &mut buffer);
+        buffer
+    }
+
+    /// Returns the screen as text.
+    pub fn screen(&self) -> String {
+        picture::text(&self.draw(self.model.size))
+    }
+
+    /// Asserts that the screen shows something.
+    #[track_caller]
+    pub fn shows(self, words: &str) -> Self {
+        let screen = self.screen();
+        assert!(screen.contains(words), "{words:?} is not shown:\n{screen}");
+        self
+    }
+
+    /// Asserts that the screen does not show something.
+    #[track_caller]
+    pub fn hides(self, words: &str) -> Self {
+        let screen = self.screen();
+        assert!(!screen.contains(words), "{words:?} is shown:\n{screen}");
+        self
+    }
+
+    /// Compares the screen with the one on file, in every size, in dark colours and in none.
+    #[track_caller]
+    pub fn golden(mut self, name: &str) {
+        let mut settings = insta::Settings::new();
+        settings.set_snapshot_path("../../snapshots/tui");
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        for (theme, depth) in [("dark", Depth::True), ("monochrome", Depth::Mono)] {
+            self.model.look = look(theme, depth);
+            let mut screens = String::new();
+            for size in SIZES {
+                self = self.tell(Event::Resize(size.0, size.1));
+                let drawn = self.draw(size);
+                let picture = match depth {
+                    Depth::Mono => picture::text(&drawn),
+                    _ => picture::ansi(&drawn).replace('\u{1b}', "␛"),
+                };
+                screens += &format!("=== {}x{}\n{picture}\n", size.0, size.1);
+            }
+            settings.bind(|| insta::assert_snapshot!(format!("{name}-{theme}"), screens));
+        }
+    }
+}
+
+fn character(c: char) -> Key {
+    Key::of(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)).unwrap()
+}
+
+/// Returns what the answer to an effect is addressed to.
+fn ticket(effect: &Effect) -> Option<Ticket> {
+    match effect {
+        Effect::Plan(ticket, _)
+        | Effect::Apply(ticket, ..)
+        | Effect::Revisions(ticket, _)
+        | Effect::Cause(ticket, _)
+        | Effect::Compare(ticket, _)
+        | Effect::Record(ticket)
+        | Effect::Rights(ticket, _)
+        | Effect::Describe(ticket, _)
+        | Effect::Export(ticket, ..)
+        | Effect::Connect(ticket, _) => Some(*ticket),
+        Effect::Quit
+        | Effect::Suspend
+        | Effect::Redraw
+        | Effect::Copy(_)
+        | Effect::Cancel(_)
+        | Effect::Arm(_) => None,
+    }
+}
+
+#[test]
+fn the_matrix_is_quiet_but_for_what_is_wrong() {
+    Still::fleet()
+        .shows("▸ checkout-service")
+        .shows("2 of 5 ready, web CrashLoopBackOff")
+        .shows("Last good v1.2.1")
+        .golden("matrix");
+}
+
+#[test]
+fn the_cursor_begins_on_the_worst_place_in_production() {
+    let still = Still::fleet();
+    let place = still.model.matrix().place().unwrap();
+    assert_eq!(
+        (&*place.component, &*place.environment),
+        ("checkout-service", "production")
+    );
+    let still = still.keys("R");
+    assert!(matches!(still.effects.last(), Some(Effect::Plan(..))));
+}
+
+/// Plans a rollback of the selected cell as the desk does, and shows a change of one image.
+fn rolled_back(still: Still) -> Still {
+    let asked = Asked {
+        operation: "5f0c1d3a-0000".to_owned(),
+        now: still.now,
+        user: "ana".to_owned(),
+        reason: None,
+        namespace: "shop".to_owned(),
+    };
+    let command = Rollback {
+        component: "checkout-service".to_owned(),
+        environment: "production".to_owned(),
+        to: Target::LastGood,
+        hold: true,
+        recorded: Vec::new(),
+        controller: Presence::Runs,
+    };
+    let plan = rollback::plan(&still.world, &command, &asked).unwrap();
+    let draft = Draft::of(plan);
+    let prepared = Box::new(Prepared::Moves(Box::new(draft)));
+    let web = |image: &str, pool: &str| {
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "checkout-service", "namespace": "shop-production"},
+            "spec": {"template": {"spec": {"containers": [
+                {"name": "web", "image": image, "env": [{"name": "POOL", "value": pool}]},
+            ]}}},
+        })
+    };
+    let (before, after) = (
+        web("registry/checkout:1.2.3", "40"),
+        web("registry/checkout:1.2.1", "20"),
+    );
+    let diff = diff::diff(&[before], &[after], &diff::Options::default());
+    let shown = prepared.clone();
+    still.answer(|_| Answer::Planned(Ok(prepared))).answer(|_| {
+        Answer::Shown(Ok(Previews {
+            prepared: shown,
+            diffs: vec![Some(diff)],
+        }))
+    })
+}
+
+#[test]
+fn a_plan_says_what_from_what_to_what_and_asks_for_more_where_more_is_at_stake() {
+    rolled_back(Still::fleet().keys("R"))
+        .shows("type production and why")
+        .shows("last good here")
+        .shows("registry/checkout:1.2.1")
+        .shows("bowline rollback checkout-service --environment production")
+        .golden("plan");
+}
+
+#[test]
+fn keys_before_the_plan_is_drawn_are_dropped_and_counted() {
+    let still = Still::fleet()
+        .keys("R y y")
+        .shows("2 keys came before the plan was drawn");
+    rolled_back(still)
+        .shows("2 keys came before the plan was drawn")
+        .keys("enter")
+        .shows("type production to confirm")
+        .hides("it is being written");
+}
+
+#[test]
+fn four_keys_and_the_confirmation_roll_the_worst_back() {
+    let still = rolled_back(Still::fleet().keys("R"));
+    let still = still.keys("\"production errors up\"").keys("enter");
+    assert!(
+        matches!(still.effects.last(), Some(Effect::Apply(..))),
+        "{:?}",
+        still.effects.last()
+    );
+}

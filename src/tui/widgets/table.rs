@@ -1,0 +1,233 @@
+//! Rows in columns that shrink with the width, and go where they cannot shrink any more.
+
+use ratatui::layout::Rect;
+
+use crate::text;
+use crate::tui::pen::Sheet;
+use crate::tui::theme::Role;
+
+/// What is left of the first column: the cursor, or the sign of a mark.
+pub const MARGIN: u16 = 3;
+/// What is between two columns.
+const GAP: u16 = 2;
+
+/// A column.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// What stands above it.
+    pub head: &'static str,
+    /// How narrow it may become before it goes.
+    pub least: u16,
+    /// How long it stays: the one with the least of this goes first.
+    pub stays: u8,
+    /// Whether its texts stand at its right.
+    pub right: bool,
+}
+
+impl Column {
+    /// Makes a column whose texts stand at its left.
+    pub const fn new(head: &'static str, least: u16, stays: u8) -> Self {
+        Self {
+            head,
+            least,
+            stays,
+            right: false,
+        }
+    }
+
+    /// Puts its texts at its right.
+    pub const fn right(self) -> Self {
+        Self {
+            right: true,
+            ..self
+        }
+    }
+}
+
+/// What stands in one column of a row: parts, each with its meaning.
+pub type Cell = Vec<(String, Role)>;
+
+/// Makes a cell of one part.
+pub fn cell(text: impl Into<String>, role: Role) -> Cell {
+    vec![(text.into(), role)]
+}
+
+/// A row.
+#[derive(Clone, Debug, Default)]
+pub struct Line {
+    /// One per column.
+    pub cells: Vec<Cell>,
+    /// Whether the cursor is on it.
+    pub selected: bool,
+    /// Whether it is marked.
+    pub marked: bool,
+}
+
+/// Where the rows that are drawn stand among all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Window {
+    /// The first that is drawn.
+    pub first: usize,
+    /// How many there are.
+    pub count: usize,
+}
+
+/// Draws the heads of the columns and the rows below them.
+pub fn draw(sheet: &mut Sheet<'_>, columns: &[Column], lines: &[Line], window: Window) {
+    let natural: Vec<u16> = (0..columns.len())
+        .map(|at| {
+            let head = columns.get(at).map_or(0, |column| text::width(column.head));
+            let cells = lines.iter().filter_map(|line| line.cells.get(at));
+            let widest = cells.map(width).max().unwrap_or_default();
+            u16::try_from(widest.max(head)).unwrap_or(u16::MAX)
+        })
+        .collect();
+    let room = sheet.width().saturating_sub(MARGIN + 1);
+    let widths = widths(columns, &natural, room);
+    let mut pen = sheet.line(0);
+    pen.skip(MARGIN);
+    for (column, width) in columns.iter().zip(&widths).filter(|(_, width)| **width > 0) {
+        match column.right {
+            true => pen.cell_right(column.head, *width, Role::Header),
+            false => pen.cell(column.head, *width, Role::Header),
+        };
+        pen.skip(GAP);
+    }
+    for (row, line) in (1..sheet.height()).zip(lines) {
+        put(sheet, row, columns, &widths, line);
+    }
+    scrollbar(sheet, window);
+}
+
+fn width(cell: &Cell) -> usize {
+    cell.iter().map(|(part, _)| text::width(part)).sum()
+}
+
+fn put(sheet: &mut Sheet<'_>, row: u16, columns: &[Column], widths: &[u16], line: &Line) {
+    let glyphs = sheet.glyphs;
+    let (sign, role) = match (line.marked, line.selected) {
+        (true, _) => (glyphs.marked, Role::Marked),
+        (false, true) => (glyphs.cursor, Role::Title),
+        (false, false) => (" ", Role::Text),
+    };
+    let mut pen = sheet.line(row);
+    if line.selected {
+        pen.over(Role::Selection);
+    }
+    pen.skip(1).cell(sign, MARGIN - 1, role);
+    let cells = columns.iter().zip(widths).zip(&line.cells);
+    for ((column, width), cell) in cells.filter(|((_, width), _)| **width > 0) {
+        let end = pen.column() + width;
+        let wide = u16::try_from(self::width(cell)).unwrap_or(u16::MAX);
+        if column.right {
+            pen.skip(width.saturating_sub(wide));
+        }
+        for (part, role) in cell {
+            let room = usize::from(end.saturating_sub(pen.column()));
+            pen.put(&text::fit(part, room), *role);
+        }
+        pen.to(end).skip(GAP);
+    }
+    if line.selected {
+        pen.rest();
+    }
+}
+
+/// Gives each column a width; nothing to those that have to go.
+fn widths(columns: &[Column], natural: &[u16], room: u16) -> Vec<u16> {
+    let least: Vec<u16> = columns
+        .iter()
+        .zip(natural)
+        .map(|(column, natural)| column.least.min(*natural).max(1))
+        .collect();
+    let mut widths = least.clone();
+    let used = |widths: &[u16]| -> u32 {
+        let seen = widths.iter().filter(|width| **width > 0);
+        let gaps =
+            u32::from(GAP) * u32::try_from(seen.clone().count().saturating_sub(1)).unwrap_or(0);
+        seen.map(|width| u32::from(*width)).sum::<u32>() + gaps
+    };
+    while used(&widths) > u32::from(room) {
+        let seen = (0..columns.len()).filter(|at| widths.get(*at).is_some_and(|width| *width > 0));
+        let seen: Vec<usize> = seen.collect();
+        let stays = |at: &usize| columns.get(*at).map(|column| column.stays);
+        // Of equal ones the last goes; the one that matters most never does.
+        let goes = seen.iter().rev().min_by_key(|at| stays(at)).copied();
+        match goes
+            .filter(|_| seen.len() > 1)
+            .and_then(|at| widths.get_mut(at))
+        {
+            Some(width) => *width = 0,
+            None => break,
+        }
+    }
+    let mut left = u32::from(room).saturating_sub(used(&widths));
+    let mut order: Vec<usize> = (0..columns.len()).collect();
+    order.sort_by_key(|at| std::cmp::Reverse(columns.get(*at).map(|column| column.stays)));
+    for at in order {
+        if let (Some(width), Some(natural)) = (widths.get_mut(at), natural.get(at))
+            && *width > 0
+        {
+            let more = u32::from(natural.saturating_sub(*width)).min(left);
+            *width += u16::try_from(more).unwrap_or(0);
+            left -= more;
+        }
+    }
+    if let [only] = widths.as_mut_slice() {
+        *only = (*only).min(room);
+    }
+    widths
+}
+
+/// Draws which part of all rows is seen, at the right of the rows below the heads.
+fn scrollbar(sheet: &mut Sheet<'_>, window: Window) {
+    let height = usize::from(sheet.height().saturating_sub(1));
+    if window.count <= height || height == 0 {
+        return;
+    }
+    let long = (height * height / window.count).max(1);
+    let top = window.first * (height - long) / (window.count - height);
+    let thumb = sheet.glyphs.thumb;
+    let area = Rect {
+        x: sheet.area.right().saturating_sub(1),
+        width: 1.min(sheet.area.width),
+        ..sheet.area
+    };
+    let mut edge = sheet.part(area);
+    for row in top..top + long {
+        let row = u16::try_from(row + 1).unwrap_or(u16::MAX);
+        edge.line(row).put(thumb, Role::Scrollbar);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_shrink_to_their_least_and_then_go_by_how_long_they_stay() {
+        let columns = [
+            Column::new("A", 4, 9),
+            Column::new("B", 3, 1),
+            Column::new("C", 5, 5),
+        ];
+        for (room, expected) in [
+            (100, [10, 10, 10]),
+            (34, [10, 10, 10]),
+            (33, [10, 9, 10]),
+            (27, [10, 3, 10]),
+            (16, [4, 3, 5]),
+            // Without the one that matters least there is room for the others again.
+            (15, [8, 0, 5]),
+            (11, [4, 0, 5]),
+            (10, [10, 0, 0]),
+            (5, [5, 0, 0]),
+        ] {
+            assert_eq!(widths(&columns, &[10, 10, 10], room), expected, "{room}");
+        }
+        // Nothing is wider than what stands in it.
+        assert_eq!(widths(&columns, &[2, 3, 4], 100), [2, 3, 4]);
+        assert_eq!(widths(&[], &[], 10), [0u16; 0]);
+        assert_eq!(widths(&columns[..1], &[10], 2), [2]);
+    }
+}

@@ -1,0 +1,168 @@
+//! Text that would steer a terminal, in every field that takes text: none of it gets there.
+
+use std::sync::Arc;
+
+use bowline::api::{AuditEntry, Component, Workload};
+use kube::Resource;
+use kube::api::{Api, ObjectMeta, Patch, PatchParams};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::escapes;
+use crate::place::Target;
+use crate::pty::{ESC, LEAVE, Pty};
+use crate::shop::Shop;
+
+/// Clears, retitles, copies, rings, rewrites the line; C1; bidi; zero width; tags; and very long.
+fn hostile(seed: &str) -> String {
+    of_length(seed, 10_000)
+}
+
+/// The same, no longer than a field may be.
+fn of_length(seed: &str, bytes: usize) -> String {
+    let long = "x".repeat(bytes);
+    let mut text = format!(
+        "{seed}\x1b[2J\x1b]0;owned\x07\x1b]52;c;ZXZpbA==\x1b\\\x07\x08\r\x7f\u{9b}31m\u{9d}0;t\u{9c}\u{202e}gnp\u{2066}\u{200b}\u{200d}\u{feff}\u{e0041}\u{2028}e\u{301}\u{301}界\n\t{long}"
+    );
+    while text.len() > bytes {
+        text.pop();
+    }
+    text
+}
+
+async fn patch<K>(target: &Target, name: &str, change: &Value)
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+        + Clone
+        + std::fmt::Debug
+        + DeserializeOwned,
+{
+    let api: Api<K> = Api::default_namespaced(target.client());
+    let params = PatchParams::default();
+    api.patch(name, &params, &Patch::Merge(change))
+        .await
+        .unwrap();
+}
+
+/// Puts hostile text wherever the API takes it.
+async fn poison(shop: &Shop, target: &Target) {
+    let annotations = json!({"metadata": {"annotations": {
+        "bowline.dev/version": hostile("version"),
+        "bowline.dev/images": hostile("image"),
+        "bowline.dev/size": hostile("1"),
+        "bowline.dev/content-hash": hostile("hash"),
+        "bowline.dev/mark": hostile("bad"),
+        "kubectl.kubernetes.io/last-applied-configuration": hostile("last"),
+    }}});
+    for release in ["cart-1", "cart-2", "cart-3"] {
+        patch::<bowline::api::Release>(target, release, &annotations).await;
+    }
+    let workload = json!({"spec": {"image": hostile("image")}});
+    patch::<Workload>(target, "cart", &workload).await;
+    patch::<Component>(target, "cart", &annotations).await;
+    let pin = json!({
+        "metadata": {"annotations": {
+            "bowline.dev/changed-by": hostile("who"),
+            "bowline.dev/note": hostile("note"),
+        }},
+        "spec": {"holds": [{
+            "id": "h1", "owner": of_length("owner", 253), "reason": of_length("reason", 4096),
+            "since": "2026-01-05T00:00:00Z",
+        }]},
+    });
+    patch::<bowline::api::pin::ReleasePin>(target, "cart-dev", &pin).await;
+    let status = json!({"status": {
+        "observedGeneration": 2, "appliedRelease": "cart-2",
+        "outcomes": [{"generation": 1, "release": "cart-2", "since": "2026-01-05T00:00:00Z", "healthy": false, "why": hostile("why")}],
+        "conditions": [{
+            "type": "Ready", "status": "False", "reason": "Degraded", "message": hostile("message"),
+            "lastTransitionTime": "2026-01-05T00:00:00Z",
+        }],
+    }});
+    let written = shop
+        .pins()
+        .patch_status("cart-dev", &PatchParams::default(), &Patch::Merge(&status))
+        .await;
+    written.unwrap();
+    let entries: Api<AuditEntry> = shop.entries();
+    let found = entries.list(&kube::api::ListParams::default()).await;
+    for entry in found.unwrap() {
+        let ObjectMeta { name, .. } = entry.metadata;
+        patch::<AuditEntry>(target, &name.unwrap(), &annotations).await;
+    }
+}
+
+/// Every screen and every verb that prints.
+pub async fn nothing_foreign_steers_the_terminal(target: Arc<Target>) {
+    let shop = Shop::open(&target, &["cart"]).await;
+    // Nobody undoes what is written here.
+    let _lock = bowline::controllers::lock::Lock::take(&target.home.path().join("store.db"));
+    poison(&shop, &target).await;
+
+    let mut pty = Pty::bowline(&target.flags(), target.home.path(), (160, 50));
+    pty.shows("cart");
+    pty.shows("1 held");
+    pty.keys("gghhh");
+    for keys in [
+        "go", "gr", "gp", "gs", "gv", "gc", "ga", "gt", "gl", "gx", "?", "d", "P", "R", "H", "U",
+        "B", "X", "D", ":", "/x",
+    ] {
+        pty.draws(keys);
+        let screen = pty.screen();
+        let is_elsewhere = |screen: &vt100::Screen| {
+            let crumbs = screen.rows(0, 160).nth(1);
+            crumbs.is_some_and(|crumbs| crumbs.contains('>'))
+        };
+        pty.keys(ESC);
+        if is_elsewhere(&screen) {
+            pty.wait_for("the matrix", |screen| !is_elsewhere(screen));
+        }
+        pty.settles();
+    }
+    pty.shows("cart");
+    pty.keys(LEAVE);
+    // That nothing foreign was written is checked wherever a program ends.
+    pty.ended();
+
+    for line in [
+        "status",
+        "status cart -o wide",
+        "history cart -e dev",
+        "history cart -e dev -o yaml",
+        "release list",
+        "release show cart-2",
+        "get pins",
+        "get pins -o yaml",
+        "get pins -o json",
+        "get pins -o wide",
+        "get releases cart-2 -o yaml",
+        "get workloads -o yaml",
+        "get components -o json",
+        "audit list",
+        "audit list -o yaml",
+        "audit verify",
+        "audit export --format md",
+        "render cart -e dev",
+        "diff --release cart-1 cart-2",
+        "revisions list cart -e dev",
+        "unpin cart -e dev --dry-run",
+        "rollback cart -e dev --to cart-1 --dry-run",
+        "mark good cart-2 --dry-run",
+        "gc --dry-run",
+        "delete pin nothing\u{1b}[2J",
+        "get nothing\u{202e}",
+    ] {
+        let mut arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        arguments.extend(target.flags());
+        let pty = Pty::bowline(&arguments, target.home.path(), (120, 40));
+        let bytes = pty.printed();
+        let tabless: Vec<u8> = bytes
+            .iter()
+            .map(|b| if *b == b'\t' { b' ' } else { *b })
+            .collect();
+        if let Err(why) = escapes::check(&tabless) {
+            panic!("bowline {line}: {why}");
+        }
+        println!("bowline {line}: {} bytes, clean", bytes.len());
+    }
+}

@@ -1,0 +1,330 @@
+//! A program in a pseudo-terminal, and what a person in front of it would see.
+//!
+//! Nothing here sleeps: a wait is for the next bytes that the program writes, and a wait that takes too
+//! long fails with the screen as it is.
+
+use std::io::{Read, Write};
+use std::num::NonZeroU16;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, SlavePty};
+use rustix::process::{Pid, Signal, kill_process};
+use vt100::Screen;
+
+use crate::HANG;
+use crate::escapes;
+
+/// The key that goes back, in the form that cannot be taken for the beginning of what follows.
+pub const ESC: &str = "\x1b[27u";
+/// The key that leaves from everywhere, in the same form.
+pub const LEAVE: &str = "\x1b[113;5u";
+/// The key that confirms.
+pub const ENTER: &str = "\r";
+
+/// What the program has written so far.
+struct Written {
+    terminal: vt100::Parser,
+    bytes: Vec<u8>,
+    is_over: bool,
+}
+
+/// A program in a terminal; dropping it kills it.
+pub struct Pty {
+    master: Box<dyn MasterPty + Send>,
+    /// Kept open, so that the terminal outlives the program.
+    slave: Option<Box<dyn SlavePty + Send>>,
+    child: Box<dyn Child + Send + Sync>,
+    keyboard: Arc<Mutex<Box<dyn Write + Send>>>,
+    written: Arc<(Mutex<Written>, Condvar)>,
+    reader: Option<JoinHandle<()>>,
+    /// How the terminal was set before.
+    settings: String,
+}
+
+/// How a program ended, with everything that it wrote.
+pub struct Ended {
+    pub status: ExitStatus,
+    pub bytes: Vec<u8>,
+    pub screen: Screen,
+}
+
+impl Pty {
+    /// Starts a program with nothing in its environment but a home, in a terminal of a size.
+    pub fn start(program: &str, arguments: &[String], home: &Path, size: (u16, u16)) -> Pty {
+        let (columns, rows) = size;
+        let pair = portable_pty::native_pty_system()
+            .openpty(pty_size(size))
+            .unwrap();
+        let mut command = CommandBuilder::new(program);
+        command.args(arguments);
+        command.cwd(home);
+        command.env_clear();
+        for (name, value) in [
+            ("HOME", home.to_str().unwrap()),
+            ("PATH", &std::env::var("PATH").unwrap()),
+            ("USER", "ana"),
+            ("TERM", "xterm-256color"),
+            ("COLORTERM", "truecolor"),
+            ("LANG", "C.UTF-8"),
+            ("TZ", "UTC"),
+        ] {
+            command.env(name, value);
+        }
+        let settings = settings(&*pair.master);
+        let child = pair.slave.spawn_command(command).unwrap();
+        let terminal = vt100::Parser::new(cells(rows), cells(columns), 0);
+        let written = Arc::new((
+            Mutex::new(Written {
+                terminal,
+                bytes: Vec::new(),
+                is_over: false,
+            }),
+            Condvar::new(),
+        ));
+        let keyboard = Arc::new(Mutex::new(pair.master.take_writer().unwrap()));
+        let reader = pair.master.try_clone_reader().unwrap();
+        let reader = {
+            let (written, keyboard) = (written.clone(), keyboard.clone());
+            std::thread::spawn(move || read(reader, &written, &keyboard))
+        };
+        Pty {
+            master: pair.master,
+            slave: Some(pair.slave),
+            child,
+            keyboard,
+            written,
+            reader: Some(reader),
+            settings,
+        }
+    }
+
+    /// Starts bowline.
+    pub fn bowline(arguments: &[String], home: &Path, size: (u16, u16)) -> Pty {
+        Pty::start(env!("CARGO_BIN_EXE_bowline"), arguments, home, size)
+    }
+
+    /// Types.
+    pub fn keys(&self, keys: &str) {
+        let mut keyboard = self.keyboard.lock().unwrap();
+        keyboard.write_all(keys.as_bytes()).unwrap();
+        keyboard.flush().unwrap();
+    }
+
+    /// Pastes, as a terminal does that was asked to bracket it.
+    pub fn paste(&self, text: &str) {
+        self.keys(&format!("\x1b[200~{text}\x1b[201~"));
+    }
+
+    /// Gives the terminal another size.
+    pub fn resize(&self, size: (u16, u16)) {
+        let (columns, rows) = size;
+        let (written, _) = &*self.written;
+        let mut written = written.lock().unwrap();
+        written
+            .terminal
+            .screen_mut()
+            .set_size(cells(rows), cells(columns));
+        self.master.resize(pty_size(size)).unwrap();
+    }
+
+    /// The id of the process.
+    pub fn id(&self) -> u32 {
+        self.child.process_id().unwrap()
+    }
+
+    /// Sends a signal to the program.
+    pub fn signal(&self, signal: Signal) {
+        let id = i32::try_from(self.id()).unwrap();
+        kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
+    }
+
+    /// Waits until the screen is as it should be, and returns how long that took.
+    pub fn wait_for(&mut self, what: &str, is_so: impl Fn(&Screen) -> bool) -> Duration {
+        let began = Instant::now();
+        let (written, changed) = &*self.written;
+        let mut written = written.lock().unwrap();
+        while !is_so(written.terminal.screen()) {
+            let waited = began.elapsed();
+            let ended = self.child.try_wait().unwrap();
+            if waited > HANG || written.is_over || ended.is_some() {
+                let screen = written.terminal.screen().contents();
+                panic!("not seen after {waited:?}: {what} ({ended:?}); the screen is:\n{screen}");
+            }
+            // The end of the program is no output; it is looked for now and then.
+            let short = Duration::from_millis(200);
+            written = changed.wait_timeout(written, short).unwrap().0;
+        }
+        began.elapsed()
+    }
+
+    /// Waits until a text is on the screen.
+    pub fn shows(&mut self, text: &str) -> Duration {
+        self.wait_for(&format!("{text:?}"), |screen| {
+            screen.contents().contains(text)
+        })
+    }
+
+    /// Waits until a text is no longer on the screen.
+    pub fn hides(&mut self, text: &str) -> Duration {
+        self.wait_for(&format!("no {text:?}"), |screen| {
+            !screen.contents().contains(text)
+        })
+    }
+
+    /// The screen as it is now.
+    pub fn screen(&self) -> Screen {
+        let (written, _) = &*self.written;
+        written.lock().unwrap().terminal.screen().clone()
+    }
+
+    /// How many bytes the program has written.
+    pub fn bytes(&self) -> usize {
+        let (written, _) = &*self.written;
+        written.lock().unwrap().bytes.len()
+    }
+
+    /// Types, and waits until something was drawn for it.
+    pub fn draws(&mut self, keys: &str) {
+        let before = self.bytes();
+        self.keys(keys);
+        let began = Instant::now();
+        {
+            let (written, changed) = &*self.written;
+            let mut written = written.lock().unwrap();
+            while written.bytes.len() == before {
+                let screen = written.terminal.screen().contents();
+                assert!(
+                    began.elapsed() < HANG,
+                    "nothing is drawn for {keys}:\n{screen}"
+                );
+                written = changed.wait_timeout(written, HANG).unwrap().0;
+            }
+        }
+        self.settles();
+    }
+
+    /// Waits until the frame that is being written is whole.
+    pub fn settles(&self) {
+        let (written, changed) = &*self.written;
+        let mut written = written.lock().unwrap();
+        let began = Instant::now();
+        while !written.bytes.ends_with(b"\x1b[?2026l") && !written.bytes.ends_with(b"\x1b\\") {
+            assert!(began.elapsed() < HANG, "a frame without an end");
+            written = changed.wait_timeout(written, HANG).unwrap().0;
+        }
+    }
+
+    /// Waits for the end of a program that prints, and returns what it printed.
+    pub fn printed(mut self) -> Vec<u8> {
+        self.wait();
+        drop(self.slave.take());
+        self.reader.take().unwrap().join().unwrap();
+        let (written, _) = &*self.written;
+        written.lock().unwrap().bytes.clone()
+    }
+
+    /// Tells whether the terminal is set as it was before the program.
+    pub fn has_its_settings(&self) -> bool {
+        settings(&*self.master) == self.settings
+    }
+
+    /// Waits until the program has ended, and checks what holds whenever it does: the terminal is as it
+    /// was, and nothing but known sequences was written.
+    pub fn ended(mut self) -> Ended {
+        let status = self.wait();
+        let now = settings(&*self.master);
+        drop(self.slave.take());
+        self.reader.take().unwrap().join().unwrap();
+        let (written, _) = &*self.written;
+        let written = written.lock().unwrap();
+        let screen = written.terminal.screen().clone();
+        assert_eq!(now, self.settings, "the terminal is set as before");
+        assert!(!screen.alternate_screen(), "the first screen is back");
+        assert!(!screen.hide_cursor(), "the cursor is back");
+        assert!(!screen.bracketed_paste(), "pastes come as they are");
+        assert_eq!(screen.mouse_protocol_mode(), vt100::MouseProtocolMode::None);
+        escapes::check(&written.bytes).unwrap();
+        Ended {
+            status,
+            bytes: written.bytes.clone(),
+            screen,
+        }
+    }
+
+    fn wait(&mut self) -> ExitStatus {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            let (written, changed) = &*self.written;
+            let written = written.lock().unwrap();
+            if began.elapsed() > HANG {
+                let screen = written.terminal.screen().contents();
+                panic!("it does not end; the screen is:\n{screen}");
+            }
+            drop(changed.wait_timeout(written, Duration::from_millis(20)));
+        }
+    }
+}
+
+impl Drop for Pty {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Follows what the program writes, and answers its question about the background as a terminal does.
+fn read(
+    mut reader: Box<dyn Read + Send>,
+    written: &(Mutex<Written>, Condvar),
+    keyboard: &Mutex<Box<dyn Write + Send>>,
+) {
+    let (written, changed) = written;
+    let mut buffer = [0; 64 * 1024];
+    let mut is_asked = false;
+    loop {
+        let count = reader.read(&mut buffer).unwrap_or(0);
+        let Ok(mut written) = written.lock() else {
+            // The proof has failed already.
+            return;
+        };
+        if count == 0 {
+            written.is_over = true;
+            changed.notify_all();
+            return;
+        }
+        written.terminal.process(&buffer[..count]);
+        written.bytes.extend_from_slice(&buffer[..count]);
+        let question = b"\x1b]11;?";
+        let asks = !is_asked && written.bytes.windows(question.len()).any(|w| w == question);
+        changed.notify_all();
+        drop(written);
+        if asks {
+            is_asked = true;
+            let answer = b"\x1b]11;rgb:1010/1010/1414\x1b\\";
+            keyboard.lock().unwrap().write_all(answer).unwrap();
+        }
+    }
+}
+
+fn pty_size((cols, rows): (u16, u16)) -> PtySize {
+    PtySize {
+        rows,
+        cols,
+        pixel_width: 0,
+        pixel_height: 0,
+    }
+}
+
+fn cells(count: u16) -> NonZeroU16 {
+    count.try_into().unwrap()
+}
+
+fn settings(master: &(dyn MasterPty + Send)) -> String {
+    format!("{:?}", master.get_termios().unwrap())
+}

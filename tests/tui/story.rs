@@ -1,0 +1,310 @@
+//! Proofs on a target: every action from the keyboard, as a person takes it.
+
+use std::sync::Arc;
+
+use bowline::api::pin::ReleasePin;
+use bowline::api::{DeploymentPipeline, Release};
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::runtime::wait::await_condition;
+use serde_json::json;
+
+use crate::HANG;
+use crate::escapes;
+use crate::place::Target;
+use crate::process::{Process, system_namespace};
+use crate::pty::{ENTER, ESC, Pty};
+use crate::shop::Shop;
+use crate::user::User;
+
+/// Somebody in front of the program, on a target with controllers.
+pub struct Desk {
+    pub shop: Shop,
+    pub pty: Pty,
+    _controller: Option<Process>,
+}
+
+impl Desk {
+    /// Opens the program on a shop whose pins are ready: in a cluster a controller runs beside it, in an
+    /// embedded store the program runs them itself.
+    pub async fn open(target: &Arc<Target>, components: &[&str], size: (u16, u16)) -> Desk {
+        let shop = Shop::open(target, components).await;
+        shop.data_plane().await;
+        let controller = match target.name {
+            "embedded" => None,
+            _ => {
+                system_namespace(target).await;
+                Some(Process::start(target, "controller", target.flags()).await)
+            }
+        };
+        let pty = Pty::bowline(&target.flags(), target.home.path(), size);
+        Desk {
+            shop,
+            pty,
+            _controller: controller,
+        }
+    }
+
+    /// Waits until a pin is as a rule says.
+    pub async fn until(&self, pin: &str, what: &str, is_so: impl Fn(&ReleasePin) -> bool) {
+        let is_so = |found: Option<&ReleasePin>| found.is_some_and(&is_so);
+        let waited = tokio::time::timeout(HANG, await_condition(self.shop.pins(), pin, is_so));
+        match waited.await {
+            Ok(found) => drop(found.unwrap()),
+            Err(_) => panic!(
+                "{pin} is not {what}; the screen is:\n{}",
+                self.pty.screen().contents()
+            ),
+        }
+    }
+
+    /// Waits until a pin runs a release, and the controller says that it is ready.
+    pub async fn ready(&self, pin: &str, release: &str) {
+        self.until(pin, "ready", |pin| is_ready(pin, release)).await;
+    }
+}
+
+fn is_ready(pin: &ReleasePin, release: &str) -> bool {
+    let Some(status) = &pin.status else {
+        return false;
+    };
+    let status = serde_json::to_value(status).unwrap();
+    let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+    let is_true = |kind: &str| {
+        conditions
+            .iter()
+            .any(|one| one["type"] == kind && one["status"] == "True")
+    };
+    status["observedGeneration"] == json!(pin.metadata.generation)
+        && status["appliedRelease"] == json!(release)
+        && is_true("Ready")
+}
+
+/// Promote, roll back with a hold, lift the hold, collect: nothing but keys.
+pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
+    let mut desk = Desk::open(&target, &["cart", "old"], (120, 40)).await;
+    // Somebody runs the first release in production, and the pipeline lets anything unneeded go.
+    desk.shop.pin("cart", "prod", "cart-1").await;
+    let pipelines: Api<DeploymentPipeline> = Api::default_namespaced(desk.shop.client.clone());
+    let retention =
+        json!({"spec": {"retention": {"enabled": false, "keepReleases": 1, "minAge": "0s"}}});
+    let patch = Patch::Merge(&retention);
+    let params = PatchParams::default();
+    pipelines.patch("default", &params, &patch).await.unwrap();
+    desk.ready("cart-dev", "cart-2").await;
+    desk.ready("cart-prod", "cart-1").await;
+    desk.pty.shows("cart");
+    desk.pty.shows("live");
+
+    // From dev to staging: the change is shown, and a key confirms.
+    desk.pty.keys("gghhh");
+    desk.pty.keys("P");
+    desk.pty.shows("promote  cart");
+    desk.pty.shows("+ ConfigMap");
+    desk.pty.shows("y apply");
+    desk.pty.keys("y");
+    desk.ready("cart-staging", "cart-2").await;
+    desk.pty.keys(ESC);
+    desk.pty.hides("promote  cart");
+
+    // On to production: its name is typed.
+    desk.pty.keys("l");
+    desk.pty.keys("P");
+    desk.pty.shows("type prod");
+    desk.pty.shows("data.image");
+    desk.pty.keys("prod");
+    desk.pty.keys(ENTER);
+    desk.ready("cart-prod", "cart-2").await;
+    desk.pty.keys(ESC);
+    desk.pty.hides("promote  cart");
+
+    // Back to what was good there, with a hold in the same write, and the reason on record.
+    desk.pty.keys("l");
+    desk.pty.keys("R");
+    desk.pty.shows("type prod");
+    desk.pty.shows("data.image");
+    desk.pty.keys("prod errors up");
+    desk.pty.keys(ENTER);
+    desk.until("cart-prod", "rolled back and held", |pin| {
+        pin.spec.release_ref.name == "cart-1" && pin.spec.holds.len() == 1
+    })
+    .await;
+    let held = desk.shop.pins().get("cart-prod").await.unwrap();
+    assert_eq!(held.spec.holds[0].reason.as_deref(), Some("errors up"));
+    desk.ready("cart-prod", "cart-1").await;
+    desk.pty.keys(ESC);
+    desk.pty.hides("rollback  cart");
+    desk.pty.shows("1 held");
+
+    // The hold is lifted.
+    desk.pty.keys("U");
+    desk.pty.shows("type prod");
+    desk.pty.hides("being rendered");
+    desk.pty.keys("prod");
+    desk.pty.keys(ENTER);
+    desk.until("cart-prod", "free", |pin| pin.spec.holds.is_empty())
+        .await;
+    desk.pty.keys(ESC);
+    desk.pty.hides("1 held");
+
+    // What nobody needs goes; how many is typed.
+    let names = async || {
+        let releases: Api<Release> = desk.shop.releases();
+        let all = releases
+            .list_metadata(&ListParams::default())
+            .await
+            .unwrap();
+        all.items
+            .into_iter()
+            .filter_map(|one| one.metadata.name)
+            .collect::<Vec<_>>()
+    };
+    let before = names().await;
+    assert!(before.contains(&"old-1".to_owned()), "{before:?}");
+    desk.pty.keys("X");
+    desk.pty.shows("old-1");
+    desk.pty.shows("type 1");
+    desk.pty.keys("1");
+    desk.pty.keys(ENTER);
+    let releases: Api<Release> = desk.shop.releases();
+    let gone = await_condition(releases, "old-1", |found: Option<&Release>| found.is_none());
+    let gone = tokio::time::timeout(HANG, gone).await;
+    let screen = desk.pty.screen().contents();
+    gone.unwrap_or_else(|_| panic!("old-1 stays; the screen is:\n{screen}"))
+        .unwrap();
+    let after = names().await;
+    assert_eq!(after.len(), before.len() - 1, "{after:?}");
+
+    // With work under way it would not let us go.
+    desk.pty.shows("1 removed");
+    desk.pty.keys(ESC);
+    desk.pty.hides("matrix >");
+    let chain = desk.shop.chain("cart-prod").await;
+    println!("cart-prod: {} entries, a valid chain", chain.len());
+    desk.pty.keys("q");
+    let ended = desk.pty.ended();
+    assert!(ended.status.success(), "{:?}", ended.status);
+}
+
+/// Every way out of the program leaves the terminal as it was; asleep, the shell has it.
+pub async fn every_way_out(target: Arc<Target>) {
+    use rustix::process::Signal;
+    let shop = Shop::open(&target, &["cart"]).await;
+    let start = || {
+        let mut pty = Pty::bowline(&target.flags(), target.home.path(), (100, 30));
+        pty.shows("cart");
+        assert!(pty.screen().alternate_screen());
+        pty
+    };
+    for (signal, name) in [
+        (Signal::TERM, "Terminated"),
+        (Signal::HUP, "Hangup"),
+        (Signal::INT, "Interrupt"),
+        (Signal::ABORT, "Aborted"),
+    ] {
+        let pty = start();
+        pty.signal(signal);
+        let ended = pty.ended();
+        assert_eq!(ended.status.signal(), Some(name), "{:?}", ended.status);
+        assert_eq!(ended.screen.contents(), "");
+    }
+    let script = format!(
+        "{} {}; echo asleep; read line; fg; echo ended $?",
+        env!("CARGO_BIN_EXE_bowline"),
+        target.flags().join(" ")
+    );
+    let arguments = ["-mc".to_owned(), script];
+    let mut pty = Pty::start("sh", &arguments, target.home.path(), (100, 30));
+    pty.shows("cart");
+    pty.keys("\x1a");
+    pty.shows("asleep");
+    assert!(pty.has_its_settings());
+    assert!(!pty.screen().alternate_screen());
+    pty.keys(ENTER);
+    pty.shows("cart");
+    // Asleep it missed this; awake it shows it.
+    shop.pin("cart", "staging", "cart-3").await;
+    pty.wait_for("cart at version 3", |screen| {
+        let mut rows = screen.rows(0, 100);
+        rows.any(|row| row.contains("cart ") && row.split_whitespace().any(|word| word == "3"))
+    });
+    pty.keys("q");
+    let ended = pty.ended();
+    assert!(ended.screen.contents().contains("ended 0"));
+}
+
+/// Moving the selection at 200x60 costs at most 2 KB.
+pub async fn a_moved_selection_is_cheap(target: Arc<Target>) {
+    let names: Vec<String> = (0..50).map(|n| format!("component-{n:02}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut desk = Desk::open(&target, &names, (200, 60)).await;
+    for name in &names {
+        desk.ready(&format!("{name}-dev"), &format!("{name}-2"))
+            .await;
+    }
+    desk.pty.shows("component-40");
+    desk.pty.shows("live");
+    desk.pty.keys("gghhh");
+    let mut costs = Vec::new();
+    for key in ["j", "j", "j", "l", "j", "k", "h", "j", "j", "j"] {
+        desk.pty.settles();
+        let (before, screen) = (desk.pty.bytes(), desk.pty.screen());
+        desk.pty.keys(key);
+        desk.pty.wait_for("the selection moves", |now| {
+            now.contents_formatted() != screen.contents_formatted()
+        });
+        desk.pty.settles();
+        costs.push(desk.pty.bytes() - before);
+    }
+    println!("bytes per key at 200x60: {costs:?}");
+    assert!(costs.iter().all(|cost| *cost <= 2048), "{costs:?}");
+    desk.pty.keys("q");
+    desk.pty.ended();
+}
+
+/// A screen without a terminal is what the terminal shows, and a picture of it needs nothing else.
+pub async fn a_screen_without_a_terminal(target: Arc<Target>) {
+    let _shop = Shop::open(&target, &["cart"]).await;
+    // Without controllers nothing changes between the two.
+    let _lock = bowline::controllers::lock::Lock::take(&target.home.path().join("store.db"));
+    let mut pty = Pty::bowline(&target.flags(), target.home.path(), (100, 30));
+    pty.shows("cart");
+    pty.shows("live");
+    pty.keys("q");
+    pty.ended();
+    let user = User::of(&target);
+    let (text, _) = user.done("screenshot --size 100x30").await;
+    assert_eq!(text.lines().count(), 30);
+    assert!(
+        text.contains("cart in dev") && !text.contains('\x1b'),
+        "{text}"
+    );
+    let (plan, _) = user.done("screenshot promote --size 100x30 --ascii").await;
+    assert!(plan.is_ascii(), "{plan}");
+    assert!(plan.contains("matrix > promote"), "{plan}");
+    let (ansi, _) = user.done("screenshot --format ansi --size 100x30").await;
+    escapes::check(ansi.as_bytes()).unwrap();
+    let (rows, columns) = (31u16.try_into().unwrap(), 100u16.try_into().unwrap());
+    let mut plain = vt100::Parser::new(rows, columns, 0);
+    plain.process(ansi.replace('\n', "\r\n").as_bytes());
+    let drawn = plain.screen().contents();
+    let rows = |text: &str| -> Vec<String> {
+        text.lines()
+            .skip(2)
+            .map(|line| line.trim_end().to_owned())
+            .collect()
+    };
+    assert_eq!(rows(drawn.trim_end())[..2], rows(&text)[..2]);
+    let (svg, _) = user
+        .done("screenshot --format svg --frame --theme light")
+        .await;
+    assert!(svg.starts_with("<svg ") && svg.contains(">cart<"), "{svg}");
+    user.ends("screenshot nonsense", 2, "cannot show nonsense")
+        .await;
+    user.ends(
+        "screenshot --theme nonsense",
+        2,
+        "there is no theme nonsense",
+    )
+    .await;
+    user.ends("screenshot --size 5x5", 2, "from 20x5").await;
+}
