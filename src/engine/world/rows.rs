@@ -73,27 +73,30 @@ pub struct Pin {
 pub struct Labels(Option<Arc<str>>);
 
 impl Labels {
-    /// Keeps labels: one line each, by name.
+    /// Keeps labels, by name.
     pub fn of(labels: &BTreeMap<String, String>) -> Self {
         let lines = labels.iter();
         let lines: String = lines
             .map(|(name, value)| format!("{name}={value}\n"))
             .collect();
-        Self((!lines.is_empty()).then(|| lines.into()))
+        Self((!lines.is_empty()).then(|| format!("\n{lines}").into()))
     }
 
     /// Returns the value of a label.
     pub fn get(&self, name: &str) -> Option<&str> {
-        let value = |line: &'_ str| line.len() > name.len() && line.starts_with(name);
-        let mut lines = self.0.as_deref().unwrap_or_default().lines();
-        let line = lines.find(|line| value(line) && line.as_bytes().get(name.len()) == Some(&b'='));
-        line.and_then(|line| line.get(name.len() + 1..))
+        self.iter()
+            .find_map(|(known, value)| (known == name).then_some(value))
     }
 
     /// Returns all of them, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        let lines = self.0.as_deref().unwrap_or_default().lines();
+        let lines = self.text().lines();
         lines.filter_map(|line| line.split_once('='))
+    }
+
+    /// Returns them as text, `\nname=value\n` each, for those who look through many.
+    pub fn text(&self) -> &str {
+        self.0.as_deref().unwrap_or_default()
     }
 
     /// Tells whether there are none.

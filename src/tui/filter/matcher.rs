@@ -5,7 +5,7 @@ use std::sync::Arc;
 use regex::{Regex, RegexBuilder};
 
 use super::facts::{Facts, Place};
-use super::selector::Selector;
+use super::selector::Ready;
 use super::{Ask, Filter, OfPlace, has_capital};
 
 /// How large an expression may become.
@@ -15,7 +15,7 @@ const EXPRESSION: usize = 1 << 20;
 #[derive(Debug, Default)]
 pub struct Matcher {
     texts: Vec<(bool, Text)>,
-    selectors: Vec<(bool, Selector)>,
+    selectors: Vec<(bool, Ready)>,
     marked: Vec<bool>,
     /// The environments that are asked for, one list of columns each.
     environments: Vec<(bool, Vec<bool>)>,
@@ -60,7 +60,7 @@ impl Matcher {
                         matcher.texts.push((negated, text));
                     }
                 }
-                Ask::Labels(selector) => matcher.selectors.push((negated, selector.clone())),
+                Ask::Labels(selector) => matcher.selectors.push((negated, Ready::new(selector))),
                 Ask::Environment(name) => {
                     let columns = named(name, environments);
                     matcher.environments.push((negated, columns));
@@ -205,8 +205,11 @@ fn named(name: &str, environments: &[Arc<str>]) -> Vec<bool> {
 /// Case does not count unless the pattern has a capital letter.
 fn glob(pattern: &str, text: &str) -> bool {
     let exact = has_capital(pattern);
-    let same = |one: char, other: char| {
-        one == other || (!exact && one.to_lowercase().eq(other.to_lowercase()))
+    let same = |one: char, other: char| match one.is_ascii() && other.is_ascii() {
+        _ if one == other => true,
+        _ if exact => false,
+        true => one.eq_ignore_ascii_case(&other),
+        false => one.to_lowercase().eq(other.to_lowercase()),
     };
     let (mut pattern, mut text) = (pattern.chars(), text.chars());
     // Where to go on when what was tried after the last star did not fit.

@@ -37,24 +37,34 @@ pub enum Wanted {
     NotIn(Vec<String>),
 }
 
-impl Selector {
-    /// Tells whether labels are as wanted.
-    pub fn matches(&self, labels: &Labels) -> bool {
-        self.requirements.iter().all(|requirement| {
-            let value = labels.get(&requirement.name);
-            match &requirement.wanted {
-                Wanted::Exists => value.is_some(),
-                Wanted::Absent => value.is_none(),
-                Wanted::Equal(wanted) => value == Some(wanted),
-                Wanted::NotEqual(unwanted) => value != Some(unwanted),
-                Wanted::In(wanted) => {
-                    value.is_some_and(|value| wanted.iter().any(|one| one == value))
-                }
-                Wanted::NotIn(unwanted) => {
-                    value.is_none_or(|value| unwanted.iter().all(|one| one != value))
-                }
+/// A selector made ready to look at many labels: each question is whether a text is among them.
+#[derive(Debug)]
+pub(super) struct Ready(Vec<(bool, Vec<String>)>);
+
+impl Ready {
+    pub(super) fn new(selector: &Selector) -> Self {
+        let requirements = selector.requirements.iter();
+        let ready = requirements.map(|Requirement { name, wanted }| {
+            let line = |value: &String| format!("\n{name}={value}\n");
+            let begin = || vec![format!("\n{name}=")];
+            match wanted {
+                Wanted::Exists => (true, begin()),
+                Wanted::Absent => (false, begin()),
+                Wanted::Equal(value) => (true, vec![line(value)]),
+                Wanted::NotEqual(value) => (false, vec![line(value)]),
+                Wanted::In(values) => (true, values.iter().map(line).collect()),
+                Wanted::NotIn(values) => (false, values.iter().map(line).collect()),
             }
-        })
+        });
+        Self(ready.collect())
+    }
+
+    /// Tells whether labels are as wanted.
+    pub(super) fn matches(&self, labels: &Labels) -> bool {
+        let text = labels.text();
+        self.0
+            .iter()
+            .all(|(wanted, texts)| texts.iter().any(|one| text.contains(one)) == *wanted)
     }
 }
 

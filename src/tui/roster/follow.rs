@@ -153,7 +153,10 @@ impl Roster {
             Kind::Snapshots => world.all_snapshots().map(|row| &row.key).collect(),
         };
         let here = all.into_iter().filter(|key| self.is_here(key));
-        here.cloned().collect()
+        let mut here: Vec<Key> = here.cloned().collect();
+        // Rows that are looked at one after the other lie one after the other in memory.
+        here.sort_unstable();
+        here
     }
 
     /// Says what there is to say of an object, where it is there.

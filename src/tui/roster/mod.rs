@@ -252,24 +252,17 @@ impl Roster {
         self.shown = shown.copied().collect();
     }
 
-    /// Filters everything anew, row by row in the order in which they lie in memory.
+    /// Filters everything anew.
     fn show(&mut self) {
-        let Self {
-            rows,
-            marked,
-            matcher,
-            ..
-        } = self;
-        for row in rows.iter_mut().flatten() {
-            let is_marked = !marked.is_empty() && marked.contains(&row.key);
-            row.shown = matcher.keeps(&row.facts, is_marked);
-        }
-        let shown = self.order.iter().filter(|slot| self.is_shown(**slot));
-        self.shown = shown.copied().collect();
+        self.sift(|_| true);
     }
 
     /// Filters what is shown.
     fn narrow(&mut self) {
+        // A few are looked up; many are better met in the order in which they lie in memory.
+        if self.shown.len() > self.rows.len() / 16 {
+            return self.sift(|row| row.shown);
+        }
         let mut shown = std::mem::take(&mut self.shown);
         shown.retain(|slot| {
             let keeps = self.keeps(*slot);
@@ -279,6 +272,31 @@ impl Roster {
             keeps
         });
         self.shown = shown;
+    }
+
+    /// Filters the rows that may be kept, and hides the others.
+    fn sift(&mut self, may: impl Fn(&Row) -> bool) {
+        let Self {
+            rows,
+            marked,
+            matcher,
+            ..
+        } = self;
+        let kept: Vec<bool> = rows
+            .iter_mut()
+            .map(|row| {
+                let Some(row) = row else {
+                    return false;
+                };
+                let is_marked = !marked.is_empty() && marked.contains(&row.key);
+                row.shown = may(row) && matcher.keeps(&row.facts, is_marked);
+                row.shown
+            })
+            .collect();
+        let order = self.order.iter().copied();
+        self.shown = order
+            .filter(|slot| kept.get(*slot as usize) == Some(&true))
+            .collect();
     }
 
     fn row(&self, slot: Slot) -> Option<&Row> {
