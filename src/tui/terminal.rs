@@ -71,11 +71,11 @@ impl Terminal {
     /// `term` and `in_tmux` are what `TERM` and `TMUX` say. Signals that end the program come as events
     /// from now on; one that is not answered within two seconds ends it all the same.
     pub fn open(term: &str, in_tmux: bool, mouse: bool) -> Result<(Terminal, Events), OpenError> {
-        let options =
-            Options::of(term, in_tmux, mouse).ok_or_else(|| OpenError::NoScreens(term.into()))?;
         if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             return Err(OpenError::NotATerminal);
         }
+        let options =
+            Options::of(term, in_tmux, mouse).ok_or_else(|| OpenError::NoScreens(term.into()))?;
         let size = size()?;
         let signals = signals::watch()?;
         let hold = Hold::take(output()?, &options)?;

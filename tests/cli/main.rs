@@ -104,13 +104,16 @@ fn exit_codes_and_streams() {
 
     for usage in [
         &["frobnicate"][..],
-        &[],
         &["version", "--context", "x", "--embedded"],
     ] {
         let (code, out, err) = run(home, usage);
         assert_eq!((code, out.as_str()), (2, ""), "{usage:?}");
         assert!(err.contains("Usage: bowline"), "{err}");
     }
+    let (code, out, err) = run(home, &[]);
+    assert_eq!((code, out.as_str()), (2, ""), "{err}");
+    assert!(err.contains("needs a terminal"), "{err}");
+    assert!(err.contains("bowline status"), "{err}");
     let (code, out, err) = run(home, &["version", "--server", "--context", "prod"]);
     assert_eq!((code, out.as_str()), (2, ""));
     assert_eq!(
