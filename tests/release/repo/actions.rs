@@ -212,6 +212,7 @@ fn new_objects_lie_where_their_neighbours_do_or_where_the_layout_says() {
     let ran = shop.ends("deploy cart -e dev", 0, "cart in dev: cart-2 -> cart-");
     assert_eq!(shop.numstat().len(), 2, "{ran:?}");
     assert_eq!(shop.git("rev-parse HEAD~2"), before);
+    shop.git("push -q");
     shop.ends("deploy cart -e dev --dry-run", 0, "cart in dev");
 }
 

@@ -14,7 +14,7 @@ fn deadly(shop: &Shop, n: usize, after: bool) {
         .find(|git| git.exists())
         .unwrap();
     let (real, count) = (real.display(), shop.place.path().join("count"));
-    std::fs::write(&count, "0").unwrap();
+    std::fs::write(&count, "").unwrap();
     let count = count.display();
     let kill = "kill -9 $PPID; exit 1";
     let (before, behind) = match after {
@@ -25,7 +25,7 @@ fn deadly(shop: &Shop, n: usize, after: bool) {
         &bin,
         "git",
         &format!(
-            "#!/bin/sh\nn=$(($(cat {count}) + 1))\necho $n > {count}\nif [ $n = {n} ]; then\n  {before}\n  {real} \"$@\"\n  {behind}\nfi\nexec {real} \"$@\"\n"
+            "#!/bin/sh\necho \"call $$\" >> {count}\nn=$(grep -n \"^call $$$\" {count} | cut -d: -f1)\nif [ $n = {n} ]; then\n  {before}\n  {real} \"$@\"\n  {behind}\nfi\nexec {real} \"$@\"\n"
         ),
     );
 }
