@@ -78,9 +78,9 @@ async fn measure() {
     for round in 0..ROUNDS {
         quiet.extend(bench.round(3 * round + 1).await);
         bench.silent.store(true, Ordering::SeqCst);
-        // Everything that is there wants something, again and again.
-        let (_, times) = tokio::join!(bench.stir(round + 1), bench.round(3 * round + 2));
-        silent.extend(times);
+        // Everything that is there wants something, and goes on wanting it.
+        bench.stir(round + 1).await;
+        silent.extend(bench.round(3 * round + 2).await);
         bench.silent.store(false, Ordering::SeqCst);
         bench.settled().await;
         bench.stick(round).await;
@@ -88,6 +88,7 @@ async fn measure() {
         bench.unstick(round).await;
     }
     drop(running);
+    bench.following.abort();
     let quiet = told("nothing is wrong", &mut quiet);
     let silent = told("another data plane is silent", &mut silent);
     let stuck = told("resources cannot be deleted", &mut stuck);
@@ -117,7 +118,7 @@ struct Bench {
     silent: Arc<AtomicBool>,
     /// The generation of each release that is ready, and when it was heard of.
     ready: watch::Receiver<HashMap<String, i64>>,
-    _following: tokio::task::JoinHandle<()>,
+    following: tokio::task::JoinHandle<()>,
 }
 
 impl Bench {
@@ -146,7 +147,7 @@ impl Bench {
             client,
             silent: Arc::default(),
             ready,
-            _following: following,
+            following,
         }
     }
 

@@ -4,16 +4,24 @@
 //! bowline's definition of a kind over another's would prune what that one's objects hold.
 
 use std::io::Write;
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use kube::api::{PatchParams, ValidationDirective};
+use kube::Client;
+use kube::api::{Api, PatchParams, PostParams, ValidationDirective};
 
 use super::apply::{self, Change, writable};
 use super::bundle::{self, MANAGER, Piece};
 use super::connect::{self, Connection, Environment, Options, Target};
 use super::error::{Error, Exit};
-use crate::api::labels;
+use crate::api::pin::ReleasePinSpec;
+use crate::api::reference::NameRef;
+use crate::api::{ReleasePin, labels, names};
 use crate::text;
+
+/// How long policies may take to know new kinds, and how often they are asked.
+const ADMITTED: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What `install` can be told.
 #[derive(Args, Debug)]
@@ -39,7 +47,7 @@ pub async fn run(
     let pieces = bundle::look(&connection, arguments.image.as_deref(), say).await?;
     refuse_foreign(&pieces)?;
     let (mut changes, mut crds) = (false, Vec::new());
-    let mut namespace = false;
+    let (mut namespace, mut created) = (false, false);
     for piece in &pieces {
         // What stands before the kinds need not wait for them.
         if !piece.is_crd() {
@@ -58,6 +66,7 @@ pub async fn run(
             false => put(piece, arguments.dry_run).await?,
         };
         changes |= change != Change::Unchanged;
+        created |= change == Change::Created;
         if piece.is_crd() && change == Change::Created && !arguments.dry_run {
             crds.push(&piece.place.name);
         }
@@ -66,16 +75,58 @@ pub async fn run(
         writeln!(out, "{} {word}{dry}", text::line(&label))?;
     }
     out.flush()?;
+    if created && !arguments.dry_run && !is_admitted(&connection.client).await {
+        say("the server's policies do not know the new kinds yet: until then it refuses pins with 503".to_owned());
+    }
     Ok(match arguments.dry_run && changes {
         true => Exit::Changes,
         false => Exit::Done,
     })
 }
 
+/// Waits until pins can be written: policies learn of a kind a moment after it is served, and until then
+/// the server answers 503. Tells whether that is so now.
+async fn is_admitted(client: &Client) -> bool {
+    let (component, environment) = ("bowline", "install");
+    let spec = ReleasePinSpec {
+        component: component.to_owned(),
+        environment: environment.to_owned(),
+        release_ref: NameRef::new(component),
+        holds: Vec::new(),
+    };
+    let mut pin = ReleasePin::new(&names::pin(component, environment), spec);
+    let own = [
+        (labels::COMPONENT, component),
+        (labels::ENVIRONMENT, environment),
+    ];
+    let own = own.map(|(label, value)| (label.to_owned(), value.to_owned()));
+    pin.metadata.labels = Some(own.into());
+    let pins: Api<ReleasePin> = Api::namespaced(client.clone(), labels::SYSTEM_NAMESPACE);
+    let dry = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    let begun = Instant::now();
+    loop {
+        match pins.create(&dry, &pin).await {
+            Err(kube::Error::Api(status)) if status.code == 503 => {}
+            // Whatever else it says, the policies have looked at it.
+            _ => return true,
+        }
+        if begun.elapsed() > ADMITTED {
+            return false;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
 /// Refuses what makes no sense on a store that has everything, or where only reads pass.
 pub(super) fn on_cluster(connection: &Connection, verb: &str) -> Result<(), Error> {
-    if let Target::Embedded { .. } = &connection.target {
-        let message = format!("{verb} is for a cluster; an embedded store has everything");
+    if let Target::Embedded { .. } | Target::Repository { .. } = &connection.target {
+        let message = format!(
+            "{verb} is for a cluster; {} has everything",
+            connection.target
+        );
         return Err(Error::new(Exit::Usage, message).with_hint("--context chooses a cluster"));
     }
     writable(connection, verb)

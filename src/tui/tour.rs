@@ -26,14 +26,17 @@ pub struct Tour {
     acted: Option<Action>,
 }
 
+/// Looks whether something is so.
+type Looks = fn(&Seen<'_>) -> bool;
+
 /// One step: what is said, and what leads to the next one.
 struct Step {
     title: &'static str,
     /// An action in braces is the key for it.
     words: &'static str,
-    done: fn(&Seen<'_>) -> bool,
+    done: Looks,
     /// What is said instead to who went astray.
-    astray: Option<(fn(&Seen<'_>) -> bool, &'static str)>,
+    astray: Option<(Looks, &'static str)>,
 }
 
 /// What the tour looks at.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use bowline::api::labels;
+use bowline::api::{ReleasePin, labels};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
@@ -113,6 +113,14 @@ pub async fn a_cluster_gets_and_loses_everything(cluster: Arc<Cluster>) {
         "{}",
         ran.err
     );
+    // Pins can be written from now on.
+    let pins: Api<ReleasePin> = Api::namespaced(cluster.client(), "default");
+    let dry = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    let pin = crate::shop::pin("cart", "dev", "cart-1");
+    pins.create(&dry, &pin).await.unwrap();
     assert_eq!(present(&cluster).await, objects);
     // What is there works: a pin is a kind, and a rule refuses nonsense.
     let kubectl = |words: &str| {

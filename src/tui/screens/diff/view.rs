@@ -147,7 +147,7 @@ impl State {
             let mut pen = sheet.line(y);
             cursor(&mut pen, glyphs, selected);
             let of = spot.before.or(spot.after);
-            self.half(&mut pen, hunk, of, true, selected);
+            self.half(&mut pen, hunk, of, Of::Both, selected);
             return;
         }
         let row = sheet.rows(y, 1).area;
@@ -164,22 +164,24 @@ impl State {
         let mut part = sheet.part(left);
         let mut pen = part.line(0);
         cursor(&mut pen, glyphs, selected);
-        self.half(&mut pen, hunk, spot.before, false, selected);
+        self.half(&mut pen, hunk, spot.before, Of::Before, selected);
         let mut part = sheet.part(right);
         let mut pen = part.line(0);
         pen.put(glyphs.bar, Role::Border);
-        self.half(&mut pen, hunk, spot.after, false, selected);
+        self.half(&mut pen, hunk, spot.after, Of::After, selected);
     }
 
-    /// Draws a line of one side: its number, its sign and what it says. `both` where it stands for both
-    /// sides, and so has two numbers.
-    fn half(&self, pen: &mut Pen<'_>, hunk: &Hunk, at: Option<u32>, both: bool, selected: bool) {
+    /// Draws a line: its number, its sign and what it says.
+    fn half(&self, pen: &mut Pen<'_>, hunk: &Hunk, at: Option<u32>, of: Of, selected: bool) {
         let at = at.and_then(|at| usize::try_from(at).ok());
         let Some((at, line)) = at.and_then(|at| Some((at, hunk.lines.get(at)?))) else {
             return;
         };
         let number = |number: Option<usize>| number.map_or(String::new(), |it| it.to_string());
         let (own, sign, role, word) = match line.kind {
+            Kind::Context if of == Of::Before => {
+                (line.before, "  ", Role::ContextLine, Role::ContextLine)
+            }
             Kind::Context => (line.after, "  ", Role::ContextLine, Role::ContextLine),
             Kind::Removed => (line.before, "- ", Role::Removed, Role::RemovedWord),
             Kind::Added => (line.after, "+ ", Role::Added, Role::AddedWord),
@@ -188,7 +190,7 @@ impl State {
             true => Role::Text,
             false => role,
         };
-        if pen.room() > 50 || !both {
+        if pen.room() > 50 || of != Of::Both {
             pen.cell_right(&number(own), NUMBER - 1, Role::Muted)
                 .skip(1);
         }
@@ -202,6 +204,14 @@ impl State {
             pen.put(&piece, if is_word { word } else { role });
         }
     }
+}
+
+/// Which side a line is drawn for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    Before,
+    After,
+    Both,
 }
 
 /// Splits a line where words begin and end, without what is moved out to the left.
@@ -251,60 +261,85 @@ fn title(sheet: &mut Sheet<'_>, ground: &Ground, shown: &Shown, frame: Frame) {
     let compare = &shown.compare;
     let arrow = sheet.glyphs.arrow;
     let now = sheet.now;
-    let counts = counts(shown);
     if frame.title == 1 {
-        let words = format!("{} {arrow} {}", compare.before.what, compare.after.what);
+        let (before, after) = told_apart(&compare.before.what, &compare.after.what);
+        let words = format!("{before} {arrow} {after}");
         sheet.line(0).skip(1).put(&words, Role::Text);
         return;
     }
     let said = match &compare.diff.coarse {
-        Some(coarse) => Some((coarse.clone(), Role::Warning)),
-        None => compare
-            .notes
-            .first()
-            .map(|note| (note.clone(), Role::Muted)),
+        Some(coarse) => vec![(coarse.clone(), Role::Warning)],
+        None => {
+            let notes = compare.notes.iter();
+            notes.map(|note| (note.clone(), Role::Muted)).collect()
+        }
     };
     let rows = [
-        (
-            &compare.before,
-            "-",
-            Role::Removed,
-            Some((counts, Role::Text)),
-        ),
+        (&compare.before, "-", Role::Removed, counts(shown)),
         (&compare.after, "+", Role::Added, said),
     ];
     for (row, (half, sign, role, right)) in (0..).zip(rows) {
-        let read = format!("read {}", ground.clock(half.read, now));
+        let read = ground.clock(half.read, now);
         let mut pen = sheet.line(row);
         pen.skip(1)
             .put(sign, role)
             .skip(1)
             .put(&half.what, Role::Text)
-            .skip(2)
-            .put(&read, Role::Muted)
             .skip(2);
-        if let Some((words, role)) = right {
-            let room = pen.room().saturating_sub(1);
-            pen.right(&format!("{} ", text::fit(&words, room)), role);
+        // A side is worth more than the moment at which it was read, and that more than the rest.
+        let long = format!("read {read}");
+        for words in [long, read] {
+            if text::width(&words) < pen.room() {
+                pen.put(&words, Role::Muted).skip(2);
+                break;
+            }
+        }
+        let room = pen.room();
+        let whole = right
+            .iter()
+            .find(|(words, _)| text::width(words) < room)
+            .map(|(words, role)| (format!("{words} "), *role));
+        let cut = right.first().filter(|(_, role)| *role == Role::Warning);
+        let cut = cut.map(|(words, role)| (text::fit(words, room), *role));
+        if let Some((words, role)) = whole.or(cut) {
+            pen.right(&words, role);
         }
     }
 }
 
-/// Says how much differs.
-fn counts(shown: &Shown) -> String {
+/// Names two sides by what tells them apart.
+fn told_apart<'a>(before: &'a str, after: &'a str) -> (&'a str, &'a str) {
+    let mut parts = before.split(", ").zip(after.split(", "));
+    let Some((one, other)) = parts.find(|(one, other)| one != other) else {
+        return (before, after);
+    };
+    match (one.split_once(" in "), other.split_once(" in ")) {
+        (Some((own, one)), Some((same, other))) if own == same => (one, other),
+        _ => (one, other),
+    }
+}
+
+/// Says how much differs, in many words and in few.
+fn counts(shown: &Shown) -> Vec<(String, Role)> {
     let diff = &shown.compare.diff;
-    let objects = diff.changed().count();
-    let plural = if objects == 1 { "object" } else { "objects" };
+    let objects = match diff.changed().count() {
+        0 => return Vec::new(),
+        1 => "1 object differs".to_owned(),
+        objects => format!("{objects} objects differ"),
+    };
     let sum = |of: fn(&Count) -> usize| shown.counts.iter().map(of).sum::<usize>();
-    let (added, removed) = (sum(|count| count.added), sum(|count| count.removed));
-    let same = diff.count(Change::Same);
-    let same = match same {
+    let lines = format!("+{} -{}", sum(|it| it.added), sum(|it| it.removed));
+    let same = match diff.count(Change::Same) {
         0 => String::new(),
         same => format!(", {same} the same"),
     };
-    format!("{objects} {plural} differ{same}   +{added} -{removed} lines")
-        .replace("1 object differ,", "1 object differs,")
-        .replace("1 object differ ", "1 object differs ")
+    [
+        format!("{objects}{same}   {lines} lines"),
+        format!("{objects}   {lines} lines"),
+        lines,
+    ]
+    .map(|words| (words, Role::Text))
+    .into()
 }
 
 /// Draws the list of objects.
@@ -420,6 +455,26 @@ fn title_of(identity: &Identity) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sides_are_named_by_what_tells_them_apart() {
+        for (before, after, expected) in [
+            (
+                "cart in staging, release cart-v1",
+                "cart in production, release cart-v2",
+                ("staging", "production"),
+            ),
+            (
+                "cart in production, revision 6, release cart-v1",
+                "cart in production, revision 7, release cart-v2",
+                ("revision 6", "revision 7"),
+            ),
+            ("release a", "release b", ("release a", "release b")),
+            ("same", "same", ("same", "same")),
+        ] {
+            assert_eq!(told_apart(before, after), expected);
+        }
+    }
 
     #[test]
     fn a_line_is_cut_where_words_begin_and_moved_to_the_left() {

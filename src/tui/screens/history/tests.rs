@@ -80,7 +80,7 @@ fn because(action: Done, actor: &str, reason: Option<&str>) -> Option<Cause> {
 /// What production's pin was, with a hole.
 pub(in crate::tui::screens) fn revisions() -> Revisions<Pinned> {
     let hold: Hold = serde_json::from_value(json!({
-        "id": "h1", "owner": "tom", "reason": "until the leak is found", "createdAt": at("09:00:00"),
+        "id": "h1", "owner": "tom", "reason": "until the leak is found", "since": at("09:00:00"),
     }))
     .unwrap();
     let mut rows = vec![
@@ -226,7 +226,11 @@ fn keys_on_revisions() {
         for screen in ["g v", "enter"] {
             let mut still = opened(screen);
             let effects = press(&mut still, keys);
-            assert_eq!(wanted(&effects), [expected.clone()], "{screen} {keys}");
+            assert_eq!(
+                wanted(&effects),
+                std::slice::from_ref(&expected),
+                "{screen} {keys}"
+            );
         }
     }
 }

@@ -561,10 +561,46 @@ fn object_lines(object: &ObjectDiff, arrow: &str) -> Vec<Spans> {
     for field in &object.fields {
         lines.push(vec![
             (format!("    {:<44} ", field.path), Role::Muted),
-            (text::fit(&value(&field.before), 40), Role::Removed),
+            (shortened(&value(&field.before), 44), Role::Removed),
             (format!("  {arrow}  "), Role::Muted),
-            (text::fit(&value(&field.after), 60), Role::Added),
+            (shortened(&value(&field.after), 60), Role::Added),
         ]);
     }
     lines
+}
+
+/// Cuts a value to some columns. What tells two images or paths apart is at their end, so that is kept.
+fn shortened(value: &str, columns: usize) -> String {
+    let cleaned = text::line(value);
+    if text::width(&cleaned) <= columns || cleaned.contains(' ') {
+        return text::fit(&cleaned, columns);
+    }
+    let mut used = 1;
+    let kept = cleaned.char_indices().rev().take_while(|(_, c)| {
+        used += text::width(c.encode_utf8(&mut [0; 4]));
+        used <= columns
+    });
+    let start = kept.last().map_or(cleaned.len(), |(at, _)| at);
+    format!(
+        "{}{}",
+        text::ELLIPSIS,
+        cleaned.get(start..).unwrap_or_default()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_an_image_is_kept_and_the_beginning_of_a_sentence() {
+        for (value, columns, expected) in [
+            ("shop/cart:v1", 20, "shop/cart:v1"),
+            ("registry.example/shop/cart:v1.2.3", 12, "…cart:v1.2.3"),
+            ("one two three", 8, "one two…"),
+            ("日本語日本語", 5, "…本語"),
+        ] {
+            assert_eq!(shortened(value, columns), expected);
+        }
+    }
 }
