@@ -147,7 +147,7 @@ impl Bench {
             client,
             silent: Arc::default(),
             ready,
-            following: following,
+            following,
         }
     }
 
