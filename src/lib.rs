@@ -14,7 +14,7 @@
 //! | [`connect`]  | a target (cluster, embedded store) to a `kube::Client`; the only file that names a backend |
 //! | [`embedded`] | the in-process Kubernetes API over one SQLite file |
 //! | [`api`]      | the kinds: types, labels, names; no I/O |
-//! | [`yaml`], [`text`], [`cel`] | the doors: foreign YAML, text for terminals, bounded expressions |
+//! | [`yaml`], [`text`], [`cel`], [`git`] | the doors: foreign YAML, text for terminals, bounded expressions, the user's git |
 
 pub mod api;
 #[cfg(test)]
@@ -25,6 +25,7 @@ pub mod connect;
 pub mod controllers;
 pub mod embedded;
 pub mod engine;
+pub mod git;
 pub mod render;
 pub mod resolve;
 pub mod text;

@@ -292,7 +292,7 @@ async fn verify(
 ) -> Result<Outcome, Error> {
     let component = arguments.component.as_deref();
     let mut verdict = verdict(connection, component).await?;
-    if !verdict.is_valid() {
+    if !verdict.is_valid() && connection.repository.is_none() {
         // Between a move and its entry, and between our two reads, there is time; what is wrong stays wrong.
         verdict = self::verdict(connection, component).await?;
     }
@@ -338,6 +338,15 @@ async fn verify(
 }
 
 async fn verdict(connection: &Connection, component: Option<&str>) -> Result<Verdict, Error> {
+    if let Some(repository) = connection.repository.clone() {
+        let component = component.map(str::to_owned);
+        let verifying = tokio::task::spawn_blocking(move || {
+            crate::engine::repository::verify(&repository, component.as_deref())
+        });
+        let verified = verifying.await;
+        let verified = verified.map_err(|error| Error::new(Exit::Failed, error.to_string()))?;
+        return Ok(verified?);
+    }
     let pins: Api<ReleasePin> = Api::namespaced(connection.client.clone(), &connection.namespace);
     let params = match component {
         Some(component) => ListParams::default().fields(&format!("spec.component={component}")),

@@ -94,7 +94,7 @@ pub async fn run(
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
     let connection = connect::connect(options, environment).await?;
-    let git = arguments.git.git(environment)?;
+    let git = arguments.git.on(&connection, environment)?;
     let comparer = Comparer::new(&connection, &git, clock);
     let mut notes = Vec::new();
     let component = || session::component(&connection, arguments.component.as_deref());

@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::Outcome;
+use super::commits::Commits;
 use super::confirm;
 use super::connect::{self, Environment, Options};
 use super::error::{Error, Exit, Failures};
@@ -15,6 +16,7 @@ use super::session::{Server, live, refused};
 use crate::api::interval::Interval;
 use crate::engine::actions::gc::{self, Candidate, Collection, Gc};
 use crate::engine::collect::{CollectError, Collected, Collector};
+use crate::engine::repository;
 use crate::engine::world::Source;
 use crate::text;
 
@@ -61,6 +63,9 @@ pub async fn run(
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
     let mut connection = connect::connect(options, environment).await?;
+    if let Some(commits) = Commits::of(&connection, options)? {
+        commits.begin(say).await?;
+    }
     let server = Server::ask(&connection, say).await?;
     let plan = {
         let feed = live(&connection, options, &Source::ALL).await?;
@@ -92,6 +97,9 @@ pub async fn run(
         confirm::ask(&question, &going.to_string())?;
         connection = connection.for_confirmed_plan();
     }
+    if let Some(commits) = Commits::of(&connection, options)? {
+        return commit(&commits, &plan, arguments.output, say).await;
+    }
     let clock = server.clock();
     let collector = Collector {
         client: &connection.client,
@@ -101,6 +109,27 @@ pub async fn run(
         remembers: REMEMBERS,
     };
     carry_out(&collector, arguments.output, say).await
+}
+
+/// Removes the files of what goes, in one commit.
+async fn commit(
+    commits: &Commits<'_>,
+    plan: &Collection,
+    format: Format,
+    say: &mut dyn FnMut(String),
+) -> Result<Outcome, Error> {
+    let collected = repository::collection(&commits.repository.tree, plan)?;
+    for (candidate, why) in &collected.staying {
+        say(format!("{} stays: {why}", name(candidate)));
+    }
+    if collected.going.is_empty() {
+        return Ok(Outcome::done(String::new()));
+    }
+    let (_, exit) = commits.commit(&collected.proposal, say).await?;
+    let removed: Vec<String> = collected.going.iter().map(|found| name(found)).collect();
+    let freed = collected.going.iter().filter_map(|found| found.size).sum();
+    say(format!("{} freed", text::bytes(freed)));
+    Ok(Outcome::ending(removed_text(&removed, freed, format), exit))
 }
 
 async fn carry_out(
@@ -153,8 +182,13 @@ async fn carry_out(
         failures.add(error, say);
     }
     say(format!("{} freed", text::bytes(freed)));
+    let out = removed_text(&removed, freed, format);
+    Ok(Outcome::ending(out, failures.exit()))
+}
+
+fn removed_text(removed: &[String], freed: u64, format: Format) -> String {
     let value = json!({"removed": removed, "freed": freed});
-    let out = match format {
+    match format {
         Format::Json => output::json(&value),
         Format::Yaml => output::yaml(&value),
         Format::Name => removed.iter().map(|name| format!("{name}\n")).collect(),
@@ -162,8 +196,7 @@ async fn carry_out(
             .iter()
             .map(|name| format!("{name} removed\n"))
             .collect(),
-    };
-    Ok(Outcome::ending(out, failures.exit()))
+    }
 }
 
 fn name(candidate: &Candidate) -> String {

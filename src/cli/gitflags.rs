@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::connect::Environment;
+use super::connect::{Connection, Environment};
 use super::error::{Error, Exit};
 use crate::resolve::git::{Allowed, Git, Settings};
 
@@ -21,6 +21,15 @@ pub struct GitFlags {
 }
 
 impl GitFlags {
+    /// Makes the reader of git references of a target; what a repository has itself is not fetched.
+    pub fn on(&self, connection: &Connection, environment: &Environment) -> Result<Git, Error> {
+        let git = self.git(environment)?;
+        Ok(match &connection.repository {
+            Some(repository) => git.beside(repository.tree.work().clone()),
+            None => git,
+        })
+    }
+
     /// Makes the reader of git references.
     pub fn git(&self, environment: &Environment) -> Result<Git, Error> {
         let Some(cache) = &environment.cache_dir else {

@@ -122,8 +122,11 @@ async fn is_admitted(client: &Client) -> bool {
 
 /// Refuses what makes no sense on a store that has everything, or where only reads pass.
 pub(super) fn on_cluster(connection: &Connection, verb: &str) -> Result<(), Error> {
-    if let Target::Embedded { .. } = &connection.target {
-        let message = format!("{verb} is for a cluster; an embedded store has everything");
+    if let Target::Embedded { .. } | Target::Repository { .. } = &connection.target {
+        let message = format!(
+            "{verb} is for a cluster; {} has everything",
+            connection.target
+        );
         return Err(Error::new(Exit::Usage, message).with_hint("--context chooses a cluster"));
     }
     writable(connection, verb)

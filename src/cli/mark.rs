@@ -1,15 +1,18 @@
 //! `bowline mark`: calls a release bad, or good again.
 
 use clap::{Args, Subcommand};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::Outcome;
+use super::commits::Commits;
 use super::confirm;
 use super::connect::{self, Environment, Options};
 use super::error::{Error, Exit};
 use super::session::{Server, live, refused};
-use crate::api::release::Verdict;
+use crate::api::release::{Mark as Stamp, Verdict};
 use crate::engine::actions::mark::{self, Mark};
 use crate::engine::marking::{self, MarkError, Marked};
+use crate::engine::repository;
 use crate::engine::world::Source;
 
 /// What `mark` can be told.
@@ -49,6 +52,9 @@ pub async fn run(
         Verb::Good(arguments) => (arguments, Verdict::Good),
     };
     let mut connection = connect::connect(options, environment).await?;
+    if let Some(commits) = Commits::of(&connection, options)? {
+        commits.begin(say).await?;
+    }
     let server = Server::ask(&connection, say).await?;
     let plan = {
         let feed = live(&connection, options, &Source::OF_MOVES).await?;
@@ -77,6 +83,18 @@ pub async fn run(
         connection = connection.for_confirmed_plan();
     }
     let clock = server.clock();
+    if let Some(commits) = Commits::of(&connection, options)? {
+        let mark = Stamp {
+            verdict,
+            by: server.user.clone(),
+            at: Time(clock()),
+            note: plan.reason.clone(),
+            operation: Some(plan.operation.clone()),
+        };
+        let proposal = repository::marking(&commits.repository.tree, &plan, &mark)?;
+        let (_, exit) = commits.commit(&proposal, say).await?;
+        return Ok(Outcome::ending(shown, exit));
+    }
     let marked = marking::mark(&connection.client, &plan, &server.user, &clock)
         .await
         .map_err(failed)?;

@@ -8,6 +8,8 @@ mod actions;
 mod apply;
 mod audit;
 pub mod bundle;
+mod check;
+mod commits;
 mod completions;
 mod confirm;
 mod controller;
@@ -81,6 +83,18 @@ struct Global {
         require_equals = true
     )]
     embedded: Option<Option<PathBuf>>,
+    /// Use the files of the git work tree that DIR is in; actions are commits
+    #[arg(long, global = true, value_name = "DIR", conflicts_with = "embedded")]
+    repo: Option<PathBuf>,
+    /// Commit to this branch instead of the one that is checked out; it is made where it is not there
+    #[arg(long, global = true, value_name = "NAME")]
+    branch: Option<String>,
+    /// Push the commit
+    #[arg(long, global = true)]
+    push: bool,
+    /// Push to this remote instead of the branch's own
+    #[arg(long, global = true, value_name = "NAME", requires = "push")]
+    remote: Option<String>,
     /// The namespace to work in
     #[arg(short, long, global = true, value_name = "NAME")]
     namespace: Option<String>,
@@ -103,6 +117,10 @@ impl From<Global> for Options {
             embedded: flags
                 .embedded
                 .map(|file| file.map_or(StoreFile::Default, StoreFile::At)),
+            repo: flags.repo,
+            branch: flags.branch,
+            push: flags.push,
+            remote: flags.remote,
             namespace: flags.namespace,
             impersonate: flags.impersonate,
             readonly: flags.readonly,
@@ -141,6 +159,8 @@ enum Verb {
     /// List what was done and by whom, and check that nobody rewrote it
     #[command(subcommand)]
     Audit(audit::Verb),
+    /// Check that what a repository says holds together, and print what a change of it promotes
+    Check(check::Arguments),
     /// Print objects of any kind
     Get(get::Arguments),
     /// Put the objects of files onto the target, by server-side apply
@@ -359,6 +379,9 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
         Verb::Gc(arguments) => gc::run(&arguments, options, environment, &mut say).await?,
         Verb::Release(verb) => release::run(&verb, options, environment, now, &mut say).await?,
         Verb::Audit(verb) => audit::run(&verb, options, environment, now, &mut say).await?,
+        Verb::Check(arguments) => {
+            check::run(&arguments, options, environment, now, &mut say).await?
+        }
         Verb::Get(arguments) => {
             get::run(&arguments, options, environment, now, &mut out, &mut say).await?
         }

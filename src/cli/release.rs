@@ -4,21 +4,24 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
+use kube::ResourceExt;
 use kube::api::{Api, ListParams, PartialObjectMeta, PostParams};
-use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
+use super::commits::Commits;
 use super::connect::{self, Connection, Environment, Options};
 use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
 use super::output::{self, Format};
 use super::render::resolved;
 use super::{Outcome, gc, session};
-use crate::api::release::{GitRef, Release};
+use crate::api::release::Release;
 use crate::api::{Definitions, labels};
-use crate::engine::actions::release::{self as action, GitSources, Source};
+use crate::engine::actions::release::{self as action, Source};
 use crate::engine::catalog::Catalog;
-use crate::resolve::{self, content, git};
+use crate::engine::repository;
+use crate::resolve::content;
+use crate::resolve::git::Git;
 use crate::text;
 
 /// What `release` can be told.
@@ -45,13 +48,16 @@ pub struct Create {
     /// Refer to the definitions by the commit of a clean work tree
     #[arg(long, conflicts_with = "embed")]
     git: bool,
-    /// Embed the definitions, which is the default
+    /// Embed the definitions, which is the default except on a repository
     #[arg(long)]
     embed: bool,
     /// Read the definitions from the files of a directory instead of the target; with --git the
     /// current directory where it is left out
     #[arg(short, long, value_name = "DIR")]
     file: Option<PathBuf>,
+    /// Why it is made; on a repository, what the commit says
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
     /// Make nothing; exit with 3 if the release would be made
     #[arg(long)]
     dry_run: bool,
@@ -123,17 +129,31 @@ async fn create(
         return Err(Error::new(Exit::Usage, message));
     }
     let connection = connect::connect(options, environment).await?;
+    let commits = Commits::of(&connection, options)?;
+    if let Some(commits) = &commits {
+        commits.begin(say).await?;
+    }
     let (definitions, source) = definitions(arguments, &connection, options, say).await?;
     let made = action::release(&definitions, arguments.version.as_deref(), &source);
     let name = made.name_any();
+    let git = arguments.git_flags.on(&connection, environment)?;
     let api: Api<Release> = Api::namespaced(connection.client.clone(), &connection.namespace);
     if let Some(existing) = api.get_opt(&name).await? {
-        return existing_is_the_same(arguments, existing, &made, environment, say).await;
+        return existing_is_the_same(arguments, existing, &made, &git, say).await;
     }
     say_sizes(&made, say);
     if arguments.dry_run {
         say(format!("release {name} would be made"));
         return Ok(Outcome::changes(print(arguments.output, &made)));
+    }
+    if let Some(commits) = commits {
+        let operation = uuid::Uuid::new_v4().to_string();
+        let tree = &commits.repository.tree;
+        let reason = arguments.reason.as_deref();
+        let proposal = repository::release(tree, &made, &operation, reason)?;
+        proposal.warnings.iter().cloned().for_each(&mut *say);
+        let (_, exit) = commits.commit(&proposal, say).await?;
+        return Ok(Outcome::ending(print(arguments.output, &made), exit));
     }
     match api.create(&PostParams::default(), &made).await {
         Ok(created) => {
@@ -143,7 +163,7 @@ async fn create(
         // Somebody made it since we looked.
         Err(kube::Error::Api(status)) if status.code == 409 => {
             let existing = api.get(&name).await?;
-            existing_is_the_same(arguments, existing, &made, environment, say).await
+            existing_is_the_same(arguments, existing, &made, &git, say).await
         }
         Err(error) => Err(error.into()),
     }
@@ -154,7 +174,7 @@ async fn existing_is_the_same(
     arguments: &Create,
     existing: Release,
     made: &Release,
-    environment: &Environment,
+    git: &Git,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
     let name = made.name_any();
@@ -166,8 +186,7 @@ async fn existing_is_the_same(
     }
     let hash = made.annotations().get(labels::CONTENT_HASH);
     let same = existing.spec == made.spec || {
-        let git = arguments.git_flags.git(environment)?;
-        let definitions = resolved(&existing, &git, &mut |_| {}).await?;
+        let definitions = resolved(&existing, git, &mut |_| {}).await?;
         Some(&definitions.content_hash()) == hash
     };
     if !same {
@@ -192,49 +211,32 @@ async fn definitions(
         (None, true) => Some(Path::new(".")),
         (None, false) => None,
     };
+    let own = connection
+        .repository
+        .as_ref()
+        .filter(|_| arguments.file.is_none());
+    let files = files.filter(|_| own.is_none());
     let Some(path) = files else {
         let catalog = Catalog::fetch(&connection.client, &connection.namespace, component).await?;
         let definitions = catalog.definitions(component)?;
         catalog.warnings().for_each(say);
-        return Ok((definitions, Source::Embedded));
+        let source = match own.filter(|_| !arguments.embed) {
+            Some(own) => repository::sources(&own.tree, &connection.namespace, &definitions)?,
+            None => Source::Embedded,
+        };
+        return Ok((definitions, source));
     };
     let catalog = Catalog::read(path, options.namespace.as_deref())?;
     let definitions = catalog.definitions(component)?;
     catalog.warnings().for_each(say);
     let source = match arguments.git {
-        true => Source::Git(Box::new(references(&catalog, &definitions)?)),
+        true => {
+            let file = |kind: &str, name: &str| catalog.file(kind, name).map(str::to_owned);
+            Source::Git(Box::new(repository::references(&file, &definitions)?))
+        }
         false => Source::Embedded,
     };
     Ok((definitions, source))
-}
-
-/// Finds where in git the files of definitions are.
-fn references(catalog: &Catalog, definitions: &Definitions) -> Result<GitSources, Error> {
-    let reference = |kind: &str, name: &str| -> Result<GitRef, Error> {
-        let refused =
-            |why: String| Error::new(Exit::Refused, format!("{kind} {name} by reference: {why}"));
-        let file = catalog.file(kind, name).unwrap_or_default();
-        let reference =
-            git::work_tree(Path::new(file)).map_err(|error| refused(error.to_string()))?;
-        // What the reference will be read as has to be what was read here.
-        let bytes = std::fs::read(file)?;
-        let version = Release::api_version(&());
-        resolve::in_file(file, &bytes, &version, kind, name)
-            .map_err(|error| refused(error.to_string()))?;
-        Ok(reference)
-    };
-    Ok(GitSources {
-        component: reference("Component", &definitions.component.name_any())?,
-        component_type_definition: reference(
-            "ComponentTypeDefinition",
-            &definitions.component_type_definition.name_any(),
-        )?,
-        addons: definitions
-            .addons
-            .iter()
-            .map(|addon| reference("Addon", &addon.name))
-            .collect::<Result<_, _>>()?,
-    })
 }
 
 async fn show(
@@ -254,7 +256,7 @@ async fn show(
         content.0 = content::unpack(content).map_err(unreadable)?;
     }
     if arguments.resolve {
-        let git = arguments.git_flags.git(environment)?;
+        let git = arguments.git_flags.on(&connection, environment)?;
         let definitions = resolved(&release, &git, say).await?;
         release.spec = action::plain_spec(&definitions);
     }

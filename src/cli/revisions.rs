@@ -99,7 +99,7 @@ pub async fn run(
             Ok(Outcome::done(print(&found, *output, now)))
         }
         Verb::Diff(arguments) => {
-            let git = arguments.git.git(environment)?;
+            let git = arguments.git.on(&connection, environment)?;
             let comparer = Comparer::new(&connection, &git, clock);
             let wanted = (arguments.from, arguments.to);
             let mut notes = Vec::new();

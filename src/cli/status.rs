@@ -73,10 +73,12 @@ struct Shown {
     held: bool,
     /// Whether a hold is there that has ended.
     expired: bool,
+    /// What runs there instead of what is wanted, where that is known.
+    runs: Option<String>,
 }
 
 impl Shown {
-    fn of(cell: &Cell<'_>) -> Self {
+    fn of(cell: &Cell<'_>, applied: Option<&str>) -> Self {
         Self {
             release: cell.release.to_owned(),
             version: cell.version.to_owned(),
@@ -84,6 +86,9 @@ impl Shown {
             behind: cell.behind,
             held: cell.held > 0,
             expired: cell.expired() > 0,
+            runs: applied
+                .filter(|applied| *applied != cell.release)
+                .map(str::to_owned),
         }
     }
 }
@@ -115,7 +120,12 @@ impl Matrix {
                     component: component.name.to_string(),
                     cells: cells
                         .iter()
-                        .map(|cell| Some(Shown::of(cell.as_ref()?)))
+                        .zip(columns.names())
+                        .map(|(cell, environment)| {
+                            let pin = world.pin_of(component, environment);
+                            let applied = pin.and_then(|pin| pin.applied.as_deref());
+                            Some(Shown::of(cell.as_ref()?, applied))
+                        })
                         .collect(),
                 }
             })
@@ -157,6 +167,7 @@ impl Matrix {
                 Some(json!({
                     "environment": environment, "release": cell.release, "version": cell.version,
                     "health": cell.health.word(), "behind": cell.behind, "held": cell.held, "holdExpired": cell.expired,
+                    "runs": cell.runs,
                 }))
             });
             json!({"component": row.component, "environments": cells.collect::<Vec<_>>()})
@@ -176,6 +187,9 @@ impl Shown {
         }
         if self.expired {
             text += " (hold expired)";
+        }
+        if let Some(runs) = &self.runs {
+            text += &format!(" (runs {runs})");
         }
         text
     }

@@ -9,6 +9,7 @@
 //!
 //! [directories."/home/ana/src/cart"]
 //! component = "cart"
+//! layout.Release = "releases/{component}/{name}.yaml"
 //! ```
 
 use std::collections::BTreeMap;
@@ -51,6 +52,9 @@ pub struct Context {
 pub struct Directory {
     /// The component that is meant where none is named.
     pub component: Option<String>,
+    /// Where new objects of a repository go, by kind.
+    #[serde(default)]
+    pub layout: BTreeMap<String, String>,
 }
 
 /// A configuration that cannot be used.
@@ -98,6 +102,22 @@ impl Config {
         deepest
             .map(|(_, component)| component)
             .or_else(|| of_context?.component.as_deref())
+    }
+
+    /// Returns where new objects of a repository go: the deepest directory counts.
+    pub fn layout(&self, directory: &Path) -> BTreeMap<String, String> {
+        let directory = directory.canonicalize();
+        let mut found = BTreeMap::new();
+        // From the outermost in, so that the deepest has the last word.
+        for (above, of) in &self.directories {
+            if directory
+                .as_ref()
+                .is_ok_and(|directory| directory.starts_with(above))
+            {
+                found.extend(of.layout.clone());
+            }
+        }
+        found
     }
 
     /// Tells whether only reads pass on a context.

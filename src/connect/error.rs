@@ -9,6 +9,7 @@ use kube::config::{InClusterError, KubeconfigError};
 use super::DeadlineExceeded;
 use super::config::NoConfig;
 use crate::embedded::OpenError;
+use crate::embedded::tree::TreeError;
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
@@ -97,6 +98,22 @@ pub enum Error {
         /// Why not.
         source: Box<OpenError>,
     },
+    /// The work tree cannot be served.
+    #[error("repository {}: {source}", directory.display())]
+    Repository {
+        /// The directory.
+        directory: PathBuf,
+        /// Why not.
+        source: Box<TreeError>,
+    },
+    /// The cluster beside a work tree does not say what its pins do.
+    #[error("context {context}, beside the repository: {}", explain(error))]
+    Beside {
+        /// The context.
+        context: String,
+        /// What it said.
+        error: Box<kube::Error>,
+    },
 }
 
 /// The kinds of failure that callers tell apart.
@@ -126,7 +143,11 @@ impl Error {
             | Error::Context { .. }
             | Error::NoDataDirectory => Failure::Usage,
             Error::PluginWantsTerminal { .. } | Error::PluginTooSlow { .. } => Failure::NotAllowed,
-            Error::Client { error, .. } => failure(error),
+            Error::Client { error, .. } | Error::Beside { error, .. } => failure(error),
+            Error::Repository { source, .. } => match **source {
+                TreeError::Git(_) | TreeError::Layout { .. } => Failure::Usage,
+                _ => Failure::Other,
+            },
             Error::Pod(_)
             | Error::Interrupted(_)
             | Error::DataDirectory { .. }

@@ -11,6 +11,7 @@ mod error;
 mod planes;
 pub mod plugin;
 mod readonly;
+mod repository;
 mod retry;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ pub use deadline::{DeadlineExceeded, Deadlines};
 pub use error::{Error, Failure, explain, failure};
 pub use planes::DataPlanes;
 pub use readonly::{Bars, only_reads};
+pub use repository::Repository;
 
 /// Which file an embedded store is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +56,14 @@ pub struct Options {
     pub kubeconfig: Option<PathBuf>,
     /// `--embedded[=FILE]`: the embedded store.
     pub embedded: Option<StoreFile>,
+    /// `--repo`: the git work tree that this directory is in.
+    pub repo: Option<PathBuf>,
+    /// `--branch`: the branch that commits go to, instead of the one that is checked out.
+    pub branch: Option<String>,
+    /// `--push`: commits are pushed.
+    pub push: bool,
+    /// `--remote`: where they are pushed to, instead of the branch's own.
+    pub remote: Option<String>,
     /// `-n`: the namespace, instead of the context's.
     pub namespace: Option<String>,
     /// `--as`: the user to act as.
@@ -106,6 +116,11 @@ pub enum Target {
         /// The file.
         file: PathBuf,
     },
+    /// The API in this process over the files of a git work tree.
+    Repository {
+        /// The directory that was named.
+        directory: PathBuf,
+    },
 }
 
 impl fmt::Display for Target {
@@ -114,6 +129,7 @@ impl fmt::Display for Target {
             Target::Context { name, .. } => write!(f, "context {name}"),
             Target::Pod => write!(f, "the cluster of this pod"),
             Target::Embedded { file } => write!(f, "embedded store {}", file.display()),
+            Target::Repository { directory } => write!(f, "repository {}", directory.display()),
         }
     }
 }
@@ -131,6 +147,8 @@ pub struct Connection {
     pub readonly: Option<String>,
     /// The component that is meant where none is named.
     pub component: Option<String>,
+    /// The work tree, where the target is one.
+    pub repository: Option<Repository>,
     bars: Bars,
     /// Where the context is protected: a client that writes pass, for one confirmed plan at a time.
     unbarred: Option<kube::Client>,
@@ -145,6 +163,7 @@ impl Connection {
             namespace: namespace.to_owned(),
             readonly: None,
             component: None,
+            repository: None,
             bars: Bars::fixed(None),
             unbarred: None,
         }
@@ -199,6 +218,11 @@ pub fn choose(options: &Options, environment: &Environment) -> Result<Target, Er
     if let Some(store) = &options.embedded {
         return Ok(Target::Embedded {
             file: store_file(store, environment)?,
+        });
+    }
+    if let Some(directory) = &options.repo {
+        return Ok(Target::Repository {
+            directory: directory.clone(),
         });
     }
     let kubeconfig = read_kubeconfig(options, environment)?;
@@ -313,8 +337,9 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
     let config = Config::read(environment.config_dir.as_deref())?;
     let context = match &target {
         Target::Context { name, .. } => Some(name.as_str()),
-        Target::Pod | Target::Embedded { .. } => None,
+        Target::Pod | Target::Embedded { .. } | Target::Repository { .. } => None,
     };
+    let mut repository = None;
     let configured = context.filter(|name| config.is_readonly(name));
     let configured = configured.map(|name| format!("the configuration of context {name} says so"));
     let readonly = options.readonly.then(|| "--readonly was given".to_owned());
@@ -329,6 +354,18 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
         .component(environment.working_dir.as_deref(), context)
         .map(str::to_owned);
     let (client, unbarred, namespace) = match &target {
+        Target::Repository { directory } => {
+            let (served, opened) =
+                repository::open(directory, options, environment, &config).await?;
+            let namespace = options.namespace.clone();
+            let namespace = namespace.unwrap_or_else(|| opened.tree.namespace());
+            repository = Some(opened);
+            (
+                guarded(served, &namespace, bars.clone(), deadlines),
+                None,
+                namespace,
+            )
+        }
         Target::Embedded { file } => {
             let store = open_store(file, options, environment).await?;
             let namespace = options
@@ -363,6 +400,7 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
         namespace,
         readonly: bars.why().map(str::to_owned),
         component,
+        repository,
         bars,
         unbarred,
     })

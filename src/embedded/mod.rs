@@ -31,6 +31,7 @@ pub mod service;
 pub mod sqlite;
 pub mod status;
 mod table;
+pub mod tree;
 mod watch;
 mod write;
 
@@ -72,11 +73,21 @@ struct Shared {
     building: tokio::sync::Mutex<()>,
     /// Woken when a deletion left work.
     work: Arc<tokio::sync::Notify>,
+    /// The files that objects of our kinds lie in, where the store is a cache of them.
+    tree: Option<Arc<tree::Tree>>,
 }
 
 impl Embedded {
     /// Opens or creates the file and makes sure that it holds bowline's kinds and rules.
     pub async fn open(path: &Path, user: &str) -> Result<Embedded, OpenError> {
+        Self::open_with(path, user, None).await
+    }
+
+    async fn open_with(
+        path: &Path,
+        user: &str,
+        tree: Option<Arc<tree::Tree>>,
+    ) -> Result<Embedded, OpenError> {
         let file = path.to_owned();
         let opened = tokio::task::spawn_blocking(move || Store::open(&file)).await;
         let store = opened.unwrap_or_else(|_| Err(OpenError::Foreign(path.to_owned())))?;
@@ -91,6 +102,7 @@ impl Embedded {
             ))),
             building: tokio::sync::Mutex::new(()),
             work: Arc::new(tokio::sync::Notify::new()),
+            tree,
         });
         let embedded = Embedded {
             shared,

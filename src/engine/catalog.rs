@@ -24,6 +24,8 @@ use crate::api::{
 use crate::resolve::definition::{self, DefinitionError};
 use crate::yaml;
 
+/// The file that says where things go in a repository.
+const LAYOUT: &str = ".bowline.toml";
 /// How many files a directory may have; more is somebody's home, not a set of definitions.
 const FILES: usize = 20_000;
 
@@ -500,7 +502,9 @@ pub fn files(path: &Path, below: bool) -> Result<Vec<PathBuf>, CatalogError> {
                 .map_err(|error| unreadable(&path, error))?;
             let extension = path.extension().and_then(|extension| extension.to_str());
             if kind.is_dir() {
-                if below && !name.to_string_lossy().starts_with('.') {
+                // A directory with a layout of its own is a repository of its own.
+                let foreign = path.join(LAYOUT).exists();
+                if below && !foreign && !name.to_string_lossy().starts_with('.') {
                     open.push(path);
                 }
             } else if matches!(extension, Some("yaml" | "yml" | "json")) && path.is_file() {

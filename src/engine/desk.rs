@@ -17,6 +17,7 @@ use super::catalog::{Catalog, CatalogError};
 use super::diff::{self, Diff};
 use super::plan::{Asked, Plan};
 use super::preview::{PreviewError, Stage};
+use super::repository::{self, NoReference};
 use super::rules::Refusal;
 use super::world::feed::Feed;
 use super::world::{Key, World};
@@ -98,6 +99,11 @@ pub struct Draft {
 }
 
 impl Draft {
+    /// Returns the release that has to be made first.
+    pub fn unmade(&self) -> Option<&Release> {
+        self.unmade.as_ref().map(|(release, _)| &**release)
+    }
+
     /// Makes a draft of a plan that supposes nothing.
     pub fn of(plan: Plan) -> Self {
         Self {
@@ -117,6 +123,9 @@ pub enum NoDraft {
     /// The definitions that a release is made of cannot be had.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// A definition of a repository cannot be referred to.
+    #[error(transparent)]
+    Reference(#[from] NoReference),
     /// The target did not answer as it should.
     #[error(transparent)]
     Target(#[from] kube::Error),
@@ -162,7 +171,18 @@ impl Desk<'_> {
                 deploy::plan(&self.feed.world(), &command, asked)?
             }
             Order::Promote(command) => {
-                promote::plan(&self.feed.world(), command, asked).map_err(NoDraft::Refused)?
+                let mut command = command.clone();
+                let repository = self.connection.repository.as_ref();
+                if repository.is_some_and(|repository| repository.beside.is_none())
+                    && !command.unready
+                {
+                    command.unready = true;
+                    notes.push(format!(
+                        "whether it is ready in {} is not known: no cluster was named beside the repository (--context)",
+                        command.from
+                    ));
+                }
+                promote::plan(&self.feed.world(), &command, asked).map_err(NoDraft::Refused)?
             }
             Order::Rollback {
                 component,
@@ -213,7 +233,13 @@ impl Desk<'_> {
         let catalog = Catalog::fetch(client, &asked.namespace, &command.component).await?;
         let definitions = catalog.definitions(&command.component)?;
         notes.extend(catalog.warnings());
-        let made = release::release(&definitions, None, &Source::Embedded);
+        let source = match &self.connection.repository {
+            None => Source::Embedded,
+            Some(repository) => {
+                repository::sources(&repository.tree, &asked.namespace, &definitions)?
+            }
+        };
+        let made = release::release(&definitions, None, &source);
         command.release = made.name_any();
         let releases: Api<Release> = Api::namespaced(client.clone(), &asked.namespace);
         if releases.get_metadata_opt(&command.release).await?.is_some() {

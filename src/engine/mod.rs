@@ -25,6 +25,7 @@ pub mod presence;
 pub mod preview;
 pub mod recording;
 mod repeat;
+pub mod repository;
 pub mod revisions;
 pub mod rollout;
 pub mod rules;

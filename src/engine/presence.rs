@@ -29,6 +29,16 @@ pub enum Presence {
 pub async fn controller(connection: &Connection, now: Timestamp) -> Result<Presence, kube::Error> {
     match &connection.target {
         Target::Embedded { file } => Ok(beside(file)),
+        Target::Repository { .. } => {
+            let repository = connection.repository.as_ref();
+            match repository.and_then(|repository| repository.beside.as_ref()) {
+                Some(cluster) => in_cluster(cluster, now).await,
+                None => Ok(Presence::Absent(
+                    "a repository has none, and no cluster was named beside it with --context"
+                        .to_owned(),
+                )),
+            }
+        }
         _ => in_cluster(&connection.client, now).await,
     }
 }

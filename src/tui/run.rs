@@ -83,6 +83,11 @@ pub async fn open(
         value.and_then(|value| value.to_str()).map(str::to_owned)
     };
     // Who cannot connect at all is told on a terminal that was left alone.
+    // Actions on a repository are commits, which the screens do not make yet.
+    let options = Options {
+        readonly: options.readonly || options.repo.is_some(),
+        ..options
+    };
     let connection = connect::connect(&options, &environment).await?;
     let term = variable("TERM").unwrap_or_default();
     let (terminal, mut events) = Terminal::open(&term, variable("TMUX").is_some(), start.mouse)?;
@@ -431,6 +436,7 @@ pub(super) fn ground(session: &Session, environment: &Environment, options: &Opt
         Target::Context { name, .. } => name.clone(),
         Target::Pod => "in this pod".to_owned(),
         Target::Embedded { .. } => "embedded".to_owned(),
+        Target::Repository { directory } => directory.display().to_string(),
     };
     Ground {
         target,

@@ -541,9 +541,10 @@ async fn the_matrix_of_a_moment_shows_what_ran_and_plans_nothing() {
     story.keys("g g h h P").shows("data.image").await;
     story.keys("y").shows("cart in staging is at cart-v3").await;
     story.keys("esc T").shows("AS OF").await;
+    story.shows("cart in staging was promoted by ana").await;
     story.keys("R").shows("this is the past").await;
-    story.keys("[").shows("AS OF").await;
-    story.keys("l").shows("v2 ran there").await;
+    story.keys("[").hides("was promoted by ana");
+    story.shows("AS OF").await;
     story.keys("esc").hides("AS OF");
 }
 

@@ -14,6 +14,7 @@
 //!
 //! It does not keep comments and does not know any schema.
 
+pub mod edit;
 mod read;
 mod scalar;
 mod write;

@@ -45,7 +45,7 @@ pub fn documents_with(
     Ok(builder.done)
 }
 
-fn place(origin: &str, at: &Marker) -> Place {
+pub(super) fn place(origin: &str, at: &Marker) -> Place {
     Place {
         origin: origin.to_owned(),
         line: at.line(),

@@ -219,7 +219,7 @@ fn pad(out: &mut String, indent: usize) {
     }
 }
 
-fn inline(out: &mut String, value: &Value) {
+pub(super) fn inline(out: &mut String, value: &Value) {
     match value {
         Value::Null => out.push_str("null"),
         Value::Bool(true) => out.push_str("true"),
@@ -274,7 +274,7 @@ fn inline_text(out: &mut String, text: &str) {
 }
 
 /// Tells whether a text can stand without quotes; on the safe side.
-fn is_plain(text: &str) -> bool {
+pub(super) fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
     let starts = |c: u8| {
         c.is_ascii_alphanumeric() || matches!(c, b'_' | b'/' | b'.' | b'$' | b'(' | b'^' | b'+')

@@ -8,4 +8,5 @@ mod cluster;
 mod example;
 mod forms;
 mod git;
+mod repo;
 mod verbs;

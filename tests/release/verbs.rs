@@ -62,7 +62,9 @@ async fn fill(client: &kube::Client) {
             open.extend(
                 fs::read_dir(&path)
                     .unwrap()
-                    .map(|entry| entry.unwrap().path()),
+                    .map(|entry| entry.unwrap().path())
+                    // A repository of its own.
+                    .filter(|path| !path.ends_with("gitops")),
             );
             continue;
         }

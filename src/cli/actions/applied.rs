@@ -25,6 +25,8 @@ pub(super) struct Became {
 pub(super) enum Result {
     /// The pin has this generation now.
     Done(i64),
+    /// It was committed to a branch that is not checked out.
+    Committed,
     /// The pin was as wanted already.
     Unchanged,
     /// It was not begun.
@@ -37,7 +39,7 @@ pub(super) enum Result {
 
 impl Result {
     pub(super) fn is_done(&self) -> bool {
-        matches!(self, Self::Done(_) | Self::Unchanged)
+        matches!(self, Self::Done(_) | Self::Committed | Self::Unchanged)
     }
 
     pub(super) fn revision(&self) -> Option<i64> {
@@ -49,7 +51,7 @@ impl Result {
 
     pub(super) fn word(&self) -> &'static str {
         match self {
-            Self::Done(_) => "done",
+            Self::Done(_) | Self::Committed => "done",
             Self::Unchanged => "unchanged",
             Self::NotBegun => "not begun",
             Self::Failed => "failed",

@@ -2,9 +2,11 @@
 
 mod applied;
 mod arguments;
+mod committed;
 mod shown;
 mod waiting;
 
+use super::commits::Commits;
 use super::connect::{self, Connection, Environment, Options};
 use super::error::{Error, Exit};
 use super::output::Format;
@@ -49,6 +51,15 @@ impl<'a> Session<'a> {
         say: &mut dyn FnMut(String),
     ) -> Result<Session<'a>, Error> {
         let connection = connect::connect(options, environment).await?;
+        let git = changes.git.on(&connection, environment)?;
+        if let Some(commits) = Commits::of(&connection, options)? {
+            commits.begin(say).await?;
+            if changes.wait && commits.repository.beside.is_none() {
+                let message = "--wait needs a cluster: a repository knows nothing of what runs";
+                return Err(Error::new(Exit::Usage, message)
+                    .with_hint("--context names one beside the repository"));
+            }
+        }
         let server = Server::ask(&connection, say).await?;
         let feed = live(&connection, options, &Source::OF_MOVES).await?;
         let asked = server.asked(&connection, changes.reason.clone());
@@ -60,7 +71,7 @@ impl<'a> Session<'a> {
             server,
             asked,
             changes,
-            git: changes.git.git(environment)?,
+            git,
         })
     }
 
@@ -176,6 +187,9 @@ impl<'a> Session<'a> {
             .filter(|item| !item.unchanged)
             .count();
         let format = self.changes.output;
+        if self.connection.repository.is_some() {
+            return self.commit(draft, &shown, say).await;
+        }
         if self.changes.dry_run {
             let text = shown::planned(&draft.plan, &shown, format);
             return Ok(match changing {
@@ -184,7 +198,7 @@ impl<'a> Session<'a> {
             });
         }
         if changing > 0 {
-            self.confirm(&draft.plan, &shown)?;
+            self.confirm(&draft.plan, &shown, "")?;
         }
         let made = self.desk().make(&mut draft, &self.asked).await;
         made.map_err(not_planned)?.into_iter().for_each(&mut *say);
@@ -234,7 +248,7 @@ impl<'a> Session<'a> {
     /// Asks on a terminal; without one, only what goes to production needs `--yes`.
     ///
     /// What a person typed opens a protected context to this plan; `--yes` does not.
-    fn confirm(&mut self, plan: &Plan, shown: &[Option<Diff>]) -> Result<(), Error> {
+    fn confirm(&mut self, plan: &Plan, shown: &[Option<Diff>], files: &str) -> Result<(), Error> {
         if self.changes.yes {
             return Ok(());
         }
@@ -260,7 +274,7 @@ impl<'a> Session<'a> {
             (Some(item), ..=1) => item.environment.clone(),
             (Some(item), _) => format!("{} {count}", item.environment),
         };
-        let mut question = shown::planned(plan, shown, Format::Table);
+        let mut question = shown::planned(plan, shown, Format::Table) + files;
         // What it comes down to has scrolled away by now.
         for item in plan.items.iter().filter(|item| !item.unchanged) {
             question += &format!("{:?} {}\n", plan.action, shown::line(item));
@@ -290,6 +304,7 @@ fn not_planned(error: NoDraft) -> Error {
     match error {
         NoDraft::Refused(refusals) => refused(refusals),
         NoDraft::Catalog(error) => error.into(),
+        NoDraft::Reference(error) => error.into(),
         NoDraft::Target(error) => error.into(),
     }
 }

@@ -50,6 +50,7 @@ pub(super) fn done(plan: &Plan, shown: &[Option<Diff>], became: &Became, format:
         Format::Table | Format::Wide => was_done()
             .map(|((item, _), result)| match result {
                 Result::Done(revision) => format!("{} (revision {revision})\n", line(item)),
+                Result::Committed => format!("{}\n", line(item)),
                 _ => format!("{} is there already\n", line(item)),
             })
             .collect(),

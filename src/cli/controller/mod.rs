@@ -78,6 +78,10 @@ pub async fn run(
 ) -> Result<(), Error> {
     let mut connection = connect::connect(options, environment).await?;
     writable(&connection, "controller")?;
+    if let Target::Repository { .. } = &connection.target {
+        let message = "a repository has no controllers: they run in the clusters that read it";
+        return Err(Error::new(Exit::Usage, message).with_hint("--context chooses a cluster"));
+    }
     if let Target::Embedded { .. } = &connection.target {
         connection = beside::connection(options, environment).await?;
     }

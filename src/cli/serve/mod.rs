@@ -58,6 +58,12 @@ pub async fn run(
         )
         .with_hint("kubectl proxy does this for a cluster"));
     }
+    if options.repo.is_some() {
+        return Err(Error::new(
+            Exit::Usage,
+            "serve is for the embedded store, not for a repository",
+        ));
+    }
     if options.readonly {
         return Err(Error::new(Exit::Usage, "serve cannot be read-only yet"));
     }

@@ -26,7 +26,7 @@ use tokio::sync::{Semaphore, watch};
 
 pub use open::OpenError;
 pub use read::{Changes, Page, PageRequest, Scope};
-pub use write::{Expect, Follow, FollowUp, Put, Remove, Write};
+pub use write::{Expect, Fill, Follow, FollowUp, Put, Remove, Write};
 
 /// The resourceVersion: the id of a row of the log.
 pub type Revision = u64;

@@ -68,6 +68,17 @@ pub struct Remove {
     pub owners: Vec<String>,
 }
 
+/// The state that an object has elsewhere, for a store that follows it.
+#[derive(Debug)]
+pub struct Fill {
+    /// Which object.
+    pub key: Key,
+    /// The object's uid.
+    pub uid: String,
+    /// Its metadata without the resourceVersion, and its body; nothing where it is gone.
+    pub state: Option<(Vec<u8>, Vec<u8>)>,
+}
+
 /// Work that outlives the request that caused it, and a crash.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FollowUp {
@@ -125,6 +136,7 @@ type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 pub(super) enum Job {
     Write(Write, Reply<Revision>),
+    Fill(Vec<Fill>, Reply<usize>),
     Done(FollowUp, Reply<()>),
     Installed(u64, Reply<()>),
     Compact(Reply<Revision>),
@@ -135,6 +147,7 @@ impl Job {
         match self {
             Job::Write(Write::Put(put), _) => put.meta.len() + put.rest.len(),
             Job::Write(Write::Remove(remove), _) => remove.meta.len() + remove.rest.len(),
+            Job::Fill(..) => BATCH_BYTES,
             _ => 0,
         }
     }
@@ -157,6 +170,11 @@ impl Store {
     /// Stores one change, durably, if what it expects is still there; its revision, or the conflict.
     pub async fn write(&self, write: Write) -> Result<Revision, StoreError> {
         self.ask(|reply| Job::Write(write, reply)).await
+    }
+
+    /// Takes over the states that objects have elsewhere, all or none; returns how many were news.
+    pub async fn fill(&self, fills: Vec<Fill>) -> Result<usize, StoreError> {
+        self.ask(|reply| Job::Fill(fills, reply)).await
     }
 
     /// Strikes a piece of finished work from the list.
@@ -300,6 +318,7 @@ fn write_all(
 ) -> rusqlite::Result<News> {
     // Each job leaves its answer here, so that a failure reaches all of the batch.
     let mut writes = Vec::new();
+    let mut fills = Vec::new();
     let mut finished = Vec::new();
     let mut mark = None;
     for job in jobs {
@@ -312,6 +331,14 @@ fn write_all(
                     drop(reply.send(answer));
                 }));
                 writes.push((write, outcome));
+            }
+            Job::Fill(states, reply) => {
+                let (outcome, settled) = std::sync::mpsc::channel();
+                answers.push(Box::new(move |fate| {
+                    let answer = fate.and_then(|()| settled.recv().map_err(|_| StoreError::Closed));
+                    drop(reply.send(answer));
+                }));
+                fills.push((states, outcome));
             }
             Job::Done(work, reply) => {
                 answers.push(Box::new(move |fate| drop(reply.send(fate))));
@@ -328,6 +355,13 @@ fn write_all(
     let mut batch = Batch::begin(&transaction, seen)?;
     for (write, outcome) in writes {
         drop(outcome.send(batch.store(write)?));
+    }
+    for (states, outcome) in fills {
+        let mut news = 0;
+        for state in states {
+            news += usize::from(batch.fill(state)?);
+        }
+        let _ = outcome.send(news);
     }
     for work in finished {
         transaction
@@ -442,6 +476,35 @@ impl<'a> Batch<'a> {
             self.remember(Follow::Dependents, &remove.uid)?;
         }
         Ok(Ok(revision))
+    }
+
+    /// Takes over a state; tells whether it was news.
+    fn fill(&mut self, fill: Fill) -> rusqlite::Result<bool> {
+        let Fill { key, uid, state } = fill;
+        let there = read::newest_row(self.connection, &key)?;
+        let there = there.filter(|row| row.event != Event::Deleted);
+        let replaced = there.as_ref().map(|row| {
+            let size = row.meta.len() + row.rest.len() + compact::ROW_OVERHEAD;
+            (row.revision, size as i64)
+        });
+        let (event, meta, rest) = match (state, there) {
+            (Some((meta, rest)), Some(row)) if (&row.meta, &row.rest) == (&meta, &rest) => {
+                return Ok(false);
+            }
+            (Some((meta, rest)), Some(_)) => (Event::Updated, meta, rest),
+            (Some((meta, rest)), None) => (Event::Created, meta, rest),
+            (None, Some(row)) => (Event::Deleted, row.meta, row.rest),
+            (None, None) => return Ok(false),
+        };
+        let deleting = event == Event::Deleted;
+        self.append(&key, event, deleting, replaced, &meta, &rest)?;
+        let alive = match event {
+            Event::Created => "INSERT OR IGNORE INTO alive VALUES (?1)",
+            Event::Deleted => "DELETE FROM alive WHERE uid = ?1",
+            Event::Updated => return Ok(true),
+        };
+        self.connection.prepare_cached(alive)?.execute([&uid])?;
+        Ok(true)
     }
 
     /// The (revision, size) that the write replaces, or the conflict.

@@ -139,6 +139,9 @@ impl Shared {
     }
 
     async fn store_new(&self, resource: &Resource, object: &Value) -> Result<Revision, Failure> {
+        if let Some(tree) = self.tree_of(resource) {
+            return self.create_in_tree(tree, resource, object).await;
+        }
         let (namespace, name) = (meta(object, "namespace"), meta(object, "name"));
         let (bytes, rest) = encode::split(resource, object);
         let put = Put {
@@ -336,6 +339,9 @@ impl Shared {
         object: &Value,
         follow_ups: Vec<FollowUp>,
     ) -> Result<Revision, Stored> {
+        if let Some(tree) = self.tree_of(resource) {
+            return self.put_in_tree(tree, resource, old, object).await;
+        }
         let revision: Revision = meta(old, "resourceVersion").parse().unwrap_or_default();
         let (bytes, rest) = encode::split(resource, object);
         let (before, after) = (owners(old), owners(object));
@@ -372,6 +378,11 @@ impl Shared {
         object: &Value,
         revision: Revision,
     ) -> Result<Revision, Stored> {
+        if let Some(tree) = self.tree_of(resource) {
+            return self
+                .remove_from_tree(tree, resource, object, revision)
+                .await;
+        }
         let (bytes, rest) = encode::split(resource, object);
         let remove = Remove {
             key: resource.key(meta(object, "namespace"), meta(object, "name")),

@@ -199,6 +199,18 @@ async fn check(
     Ok(plan.items.iter().map(broken).collect())
 }
 
+/// Says for each change of a plan what is no more of what it rests on, where something else publishes it.
+pub async fn broken(
+    client: &Client,
+    plan: &Plan,
+    clock: Clock<'_>,
+) -> Result<Vec<String>, kube::Error> {
+    let changing = || plan.items.iter().filter(|item| !item.unchanged);
+    let now = Now::read(client, changing()).await?;
+    let at = clock();
+    Ok(changing().filter_map(|item| now.broken(item, at)).collect())
+}
+
 /// Writes what a pin that is left alone lacks in its record: whoever moved it may have died before.
 async fn complete(client: &Client, pin: &ReleasePin, at: Timestamp) {
     let namespace = pin.metadata.namespace.as_deref().unwrap_or_default();

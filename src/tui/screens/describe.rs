@@ -25,6 +25,8 @@ pub struct State {
     filter: Filter,
     /// The lines that the filter finds.
     found: Vec<usize>,
+    /// Which of these was gone to last.
+    hit: usize,
 }
 
 #[derive(Debug)]
@@ -47,6 +49,7 @@ impl State {
             top: 0,
             filter: Filter::default(),
             found: Vec::new(),
+            hit: 0,
         }
     }
 
@@ -120,6 +123,8 @@ impl State {
             .iter()
             .find(|at| **at >= self.top)
             .or(self.found.first());
+        let number = |at: &usize| self.found.iter().position(|found| found == at);
+        self.hit = here.and_then(number).unwrap_or_default();
         self.top = here.map_or(self.top, |at| at.saturating_sub(2));
     }
 
@@ -141,21 +146,12 @@ impl State {
             Action::Top => self.top = 0,
             Action::Bottom => self.top = last,
             Action::NextHunk | Action::PreviousHunk => {
-                // What was found stands two lines below the first.
-                let here = self.top + 2;
-                let next = match action {
-                    Action::NextHunk => self
-                        .found
-                        .iter()
-                        .find(|at| **at > here)
-                        .or(self.found.first()),
-                    _ => self
-                        .found
-                        .iter()
-                        .rfind(|at| **at < here)
-                        .or(self.found.last()),
+                let count = self.found.len().max(1);
+                self.hit = match action {
+                    Action::NextHunk => (self.hit + 1) % count,
+                    _ => (self.hit + count - 1) % count,
                 };
-                match next {
+                match self.found.get(self.hit) {
                     Some(at) => self.top = at.saturating_sub(2),
                     None => turn.say(Level::Info, "nothing is looked for; / looks for something"),
                 }
@@ -208,7 +204,8 @@ impl State {
             }
         };
         let height = usize::from(sheet.height());
-        let seen = lines.iter().enumerate().skip(self.top).take(height);
+        let top = self.top.min(lines.len().saturating_sub(height));
+        let seen = lines.iter().enumerate().skip(top).take(height);
         for (row, (at, line)) in (0..).zip(seen) {
             let found = self.found.binary_search(&at).is_ok();
             let mut pen = sheet.line(row);

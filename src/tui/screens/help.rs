@@ -14,10 +14,10 @@ use crate::tui::theme::Role;
 use crate::tui::widgets::table::{self, Column, Line, MARGIN, Window, cell};
 
 const COLUMNS: &[Column] = &[
-    Column::new("KEYS", 6, 100),
-    Column::new("WHAT THEY DO", 12, 90),
-    Column::new("NAME", 6, 50),
-    Column::new("WHERE", 6, 40),
+    Column::new("KEYS", 9, 100),
+    Column::new("WHAT THEY DO", 20, 90),
+    Column::new("NAME", 10, 45),
+    Column::new("WHERE", 7, 40),
 ];
 
 /// What filters can say, which no key runs.

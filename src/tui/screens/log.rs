@@ -12,7 +12,7 @@ use crate::tui::widgets::table::{self, Column, Line, MARGIN, Window, cell};
 use crate::tui::widgets::{scrolled, wrap};
 
 const COLUMNS: &[Column] = &[
-    Column::new("WHEN", 5, 80),
+    Column::new("WHEN", 8, 80),
     Column::new("COMMAND", 16, 100),
     Column::new("WHAT BECAME OF IT", 12, 60),
 ];

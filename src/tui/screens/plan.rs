@@ -385,7 +385,9 @@ impl State {
             }
             Answer::Planned(Err(refused)) => self.stage = Stage::Refused(refused),
             Answer::Shown(rendered) => {
-                if let Stage::Asking(prepared, shown, _) = &mut self.stage {
+                if let Stage::Asking(prepared, shown, confirmation) = &mut self.stage {
+                    // What was complained of may have been that it was not there yet.
+                    confirmation.complaint = None;
                     match rendered {
                         Ok(previews) => {
                             *prepared = previews.prepared;

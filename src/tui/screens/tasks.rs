@@ -15,11 +15,11 @@ use crate::tui::widgets::{scrolled, wrap};
 
 const COLUMNS: &[Column] = &[
     Column::new("", 1, 100),
-    Column::new("SINCE", 4, 60).right(),
-    Column::new("WHAT", 6, 95),
+    Column::new("SINCE", 5, 60).right(),
+    Column::new("WHAT", 8, 95),
     Column::new("OF", 12, 98),
     Column::new("HOW FAR", 12, 90),
-    Column::new("WHY", 8, 50),
+    Column::new("WHY", 12, 45),
 ];
 
 /// Which task is selected.

@@ -227,7 +227,7 @@ fn a_list_is_filtered_sorted_and_marked() {
         .shows("the other way round");
     let still = still.keys("g g space space").shows("2 marked, ");
     let still = still.keys("esc").hides("2 marked");
-    still.keys("c").shows("CONTENT").keys("c").shows("IMAGES");
+    still.keys("c").shows("CONTENT").keys("c").shows("RUNS IN");
 }
 
 #[test]
@@ -434,7 +434,7 @@ fn help_lists_the_keys_narrows_and_runs() {
         .keys("?")
         .keys("\":theme\"")
         .keys("enter")
-        .shows(":theme ");
+        .shows(":theme");
     // Of a list, the keys of lists.
     still()
         .keys("g r ?")

@@ -37,6 +37,7 @@ async fn who_follows_it_comes_to_its_end() {
     // Leaving a plan is no step back, and no step on.
     story.keys("esc").shows("You left the plan").await;
     story.keys("R").shows("type prod and why").await;
+    story.shows("data.image").await;
     story
         .types("prod INC-42")
         .keys("enter")

@@ -10,6 +10,10 @@ use crate::tui::theme::Role;
 pub const MARGIN: u16 = 3;
 /// What is between two columns.
 const GAP: u16 = 2;
+/// Columns that stay for less than this go before any other is cut.
+const OPTIONAL: u8 = 50;
+/// What is longer than this may be cut before anything goes.
+const LONG: u16 = 32;
 
 /// A column.
 #[derive(Clone, Copy, Debug)]
@@ -147,14 +151,32 @@ fn widths(columns: &[Column], natural: &[u16], room: u16) -> Vec<u16> {
             u32::from(GAP) * u32::try_from(seen.clone().count().saturating_sub(1)).unwrap_or(0);
         seen.map(|width| u32::from(*width)).sum::<u32>() + gaps
     };
-    while used(&widths) > u32::from(room) {
+    let whole = |widths: &[u16]| -> Vec<u16> {
+        let natural = widths.iter().zip(natural);
+        natural
+            .map(|(width, natural)| match width {
+                0 => 0,
+                least => (*natural).min(LONG).max(*least),
+            })
+            .collect()
+    };
+    loop {
+        let crowded = used(&widths) > u32::from(room);
+        let cut = used(&whole(&widths)) > u32::from(room);
+        if !crowded && !cut {
+            break;
+        }
         let seen = (0..columns.len()).filter(|at| widths.get(*at).is_some_and(|width| *width > 0));
         let seen: Vec<usize> = seen.collect();
         let stays = |at: &usize| columns.get(*at).map(|column| column.stays);
         // Of equal ones the last goes; the one that matters most never does.
         let goes = seen.iter().rev().min_by_key(|at| stays(at)).copied();
+        let optional = goes
+            .as_ref()
+            .and_then(stays)
+            .is_some_and(|stays| stays < OPTIONAL);
         match goes
-            .filter(|_| seen.len() > 1)
+            .filter(|_| seen.len() > 1 && (crowded || optional))
             .and_then(|at| widths.get_mut(at))
         {
             Some(width) => *width = 0,
@@ -207,17 +229,16 @@ mod tests {
     #[test]
     fn columns_shrink_to_their_least_and_then_go_by_how_long_they_stay() {
         let columns = [
-            Column::new("A", 4, 9),
-            Column::new("B", 3, 1),
-            Column::new("C", 5, 5),
+            Column::new("A", 4, 90),
+            Column::new("B", 3, 10),
+            Column::new("C", 5, 60),
         ];
         for (room, expected) in [
             (100, [10, 10, 10]),
             (34, [10, 10, 10]),
-            (33, [10, 9, 10]),
-            (27, [10, 3, 10]),
-            (16, [4, 3, 5]),
-            // Without the one that matters least there is room for the others again.
+            // What matters little goes before the others are cut.
+            (33, [10, 0, 10]),
+            (22, [10, 0, 10]),
             (15, [8, 0, 5]),
             (11, [4, 0, 5]),
             (10, [10, 0, 0]),

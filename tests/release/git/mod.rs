@@ -7,8 +7,8 @@ mod hostile;
 mod http;
 mod lies;
 pub mod repository;
-mod server;
-mod ssh;
+pub mod server;
+pub mod ssh;
 mod tls;
 mod work_tree;
 

@@ -219,6 +219,10 @@ pub fn backend(root: &Path, request: &Request, connection: &mut dyn Connection) 
         )
         .env("CONTENT_LENGTH", request.body.len().to_string())
         .env(
+            "HTTP_CONTENT_ENCODING",
+            request.header("content-encoding").unwrap_or_default(),
+        )
+        .env(
             "GIT_PROTOCOL",
             request.header("git-protocol").unwrap_or_default(),
         )

@@ -23,16 +23,16 @@ fn program(name: &str) -> Option<PathBuf> {
     .find(|path| path.exists())
 }
 
-struct Sshd {
+pub struct Sshd {
     process: Child,
     port: u16,
     user: String,
-    client: PathBuf,
+    pub client: PathBuf,
 }
 
 impl Sshd {
     /// Starts a server that lets one key in; says why not where it cannot.
-    fn start(place: &Place, more: &str) -> Option<Self> {
+    pub fn start(place: &Place, more: &str) -> Option<Self> {
         let (Some(sshd), Some(_), Some(keygen)) =
             (program("sshd"), program("ssh"), program("ssh-keygen"))
         else {
@@ -110,11 +110,15 @@ impl Sshd {
     }
 
     fn url(&self, repository: &Repository) -> String {
+        self.url_of(&repository.path)
+    }
+
+    pub fn url_of(&self, path: &Path) -> String {
         format!(
             "ssh://{}@127.0.0.1:{}{}",
             self.user,
             self.port,
-            repository.path.display()
+            path.display()
         )
     }
 }

@@ -76,7 +76,8 @@ fn marks() {
             release: (*release).to_owned(),
             verdict: *verdict,
         };
-        let found = match mark::plan(&world(change), &command, &asked(reason.trim())) {
+        let planned = mark::plan(&world(change), &command, &asked(reason.trim()));
+        let found = match planned.and_then(|plan| plan.noted().map(|()| plan)) {
             Ok(plan) => {
                 let mut words = format!("{:?} -> {:?}", plan.was, plan.verdict);
                 if plan.unchanged {

@@ -11,12 +11,12 @@ use crate::tui::widgets::wrap;
 
 const COLUMNS: &[Column] = &[
     Column::new("", 1, 100),
-    Column::new("WHEN", 5, 90),
-    Column::new("WHO", 4, 80),
-    Column::new("WHAT", 6, 85),
-    Column::new("WHERE", 12, 95),
-    Column::new("CHANGE", 12, 70),
-    Column::new("WHY", 12, 60),
+    Column::new("WHEN", 8, 82),
+    Column::new("WHO", 8, 80),
+    Column::new("WHAT", 8, 85),
+    Column::new("WHERE", 18, 95),
+    Column::new("CHANGE", 14, 70),
+    Column::new("WHY", 14, 60),
 ];
 
 impl State {

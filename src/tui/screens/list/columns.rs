@@ -17,14 +17,14 @@ use crate::tui::theme::Role;
 use crate::tui::widgets::table::{Cell, Column, cell};
 
 const RELEASES: &[Column] = &[
-    Column::new("COMPONENT", 9, 90),
+    Column::new("COMPONENT", 12, 90),
     Column::new("VERSION", 7, 100),
     Column::new("MADE", 4, 60).right(),
     Column::new("SIZE", 6, 50).right(),
-    Column::new("RUNS IN", 10, 80),
+    Column::new("RUNS IN", 20, 80),
     Column::new("BEHIND", 6, 40),
-    Column::new("MARK", 3, 70),
-    Column::new("IMAGES", 16, 30),
+    Column::new("MARK", 12, 70),
+    Column::new("IMAGES", 22, 30),
 ];
 const RELEASES_OTHER: &[Column] = &[
     Column::new("RELEASE", 12, 100),
@@ -35,15 +35,16 @@ const RELEASES_OTHER: &[Column] = &[
     Column::new("LABELS", 16, 40),
 ];
 const PINS: &[Column] = &[
-    Column::new("COMPONENT", 9, 90),
-    Column::new("ENVIRONMENT", 8, 85),
+    Column::new("COMPONENT", 10, 97),
+    Column::new("ENVIRONMENT", 10, 98),
     Column::new("RELEASE", 7, 100),
-    Column::new("HEALTH", 8, 95),
-    Column::new("SINCE", 4, 70).right(),
-    Column::new("BEHIND", 6, 50),
-    Column::new("HOLDS", 3, 80),
-    Column::new("OWNER", 5, 40),
-    Column::new("CHANGED BY", 6, 60),
+    // Where there is no room for the word, the glyph is left.
+    Column::new("HEALTH", 1, 95),
+    Column::new("SINCE", 5, 70).right(),
+    Column::new("BEHIND", 6, 60),
+    Column::new("HOLDS", 8, 80),
+    Column::new("OWNER", 7, 40),
+    Column::new("CHANGED BY", 10, 45),
 ];
 const PINS_OTHER: &[Column] = &[
     Column::new("PIN", 12, 100),
@@ -252,7 +253,8 @@ fn pin(sheet: &Sheet<'_>, scene: &Scene<'_>, columns: &Columns, pin: &Pin) -> Ve
     let column = columns.position(&pin.environment).unwrap_or(usize::MAX);
     let glance = matrix::glance(world, columns, &key, column, pin, sheet.now);
     let (glyph, role) = health(glance.health(), sheet.glyphs);
-    let mut how: Cell = vec![(format!("{glyph} {}", glance.health().word()), role)];
+    let word = format!(" {}", glance.health().word());
+    let mut how: Cell = vec![(glyph.to_owned(), role), (word, role)];
     if let Some(progress) = glance.progress {
         how.push((format!(" {progress}"), role));
     }

@@ -1,0 +1,180 @@
+//! `bowline check`: whether what a repository says holds together, and what a change of it promotes.
+
+use clap::Args;
+use jiff::Timestamp;
+
+use super::Outcome;
+use super::actions::not_shown;
+use super::connect::{self, Environment, Options};
+use super::error::{Error, Exit};
+use super::gitflags::GitFlags;
+use super::session::live;
+use crate::api::audit::ReleaseIdentity;
+use crate::engine::diff;
+use crate::engine::preview::{PreviewError, Stage, objects};
+use crate::engine::repository::{self, Checked, Promotion};
+use crate::engine::world::Source;
+
+/// What `check` can be told.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// Print what changes against this commit, and hold it to the rules of promotion
+    #[arg(long, value_name = "REV")]
+    base: Option<String>,
+    #[command(flatten)]
+    git: GitFlags,
+}
+
+/// Checks, and prints what is found.
+pub async fn run(
+    arguments: &Arguments,
+    options: &Options,
+    environment: &Environment,
+    now: Timestamp,
+    say: &mut dyn FnMut(String),
+) -> Result<Outcome, Error> {
+    let connection = connect::connect(options, environment).await?;
+    let Some(repository) = connection.repository.clone() else {
+        let message = "check looks at the files of a repository";
+        return Err(Error::new(Exit::Usage, message).with_hint("--repo DIR names one"));
+    };
+    let feed = live(&connection, options, &Source::OF_MOVES).await?;
+    if let Some(base) = &arguments.base {
+        let known = repository.tree.work().commit_of(base)?;
+        if known.is_none() {
+            let message = format!("{base} names no commit");
+            return Err(Error::new(Exit::Usage, message)
+                .with_hint("a shallow clone may not have it: git fetch --unshallow"));
+        }
+    }
+    let mut checked =
+        repository::check(&repository, &feed.world(), arguments.base.as_deref(), now)?;
+    let git = arguments.git.on(&connection, environment)?;
+    let stage = Stage::new(&connection.client, &connection.namespace, &git);
+    let mut out = String::new();
+    let promotions = std::mem::take(&mut checked.promotions);
+    for promotion in &promotions {
+        out += &show(promotion, &stage, &mut checked).await?;
+    }
+    if arguments.base.is_none() {
+        let pins: Vec<Promotion> = {
+            let world = feed.world();
+            let mut components: Vec<_> = world.components().cloned().collect();
+            components.sort();
+            let pins = components
+                .iter()
+                .flat_map(|component| world.pins_of(component));
+            let of_namespace = pins.filter(|pin| *pin.key.namespace == *connection.namespace);
+            of_namespace
+                .map(|pin| Promotion {
+                    pin: pin.key.clone(),
+                    component: pin.component.to_string(),
+                    environment: pin.environment.to_string(),
+                    from: None,
+                    to: Some(pin.effective_release(now).to_owned()),
+                })
+                .collect()
+        };
+        for pin in &pins {
+            fits(pin, &stage, &mut checked).await?;
+        }
+    }
+    checked
+        .warnings
+        .iter()
+        .for_each(|what| say(format!("warning: {what}")));
+    checked.problems.dedup();
+    for (word, found) in [("wrong", &checked.problems), ("refused", &checked.refused)] {
+        for what in found {
+            out += &format!("{word}: {what}\n");
+        }
+    }
+    let exit = match (checked.problems.is_empty(), checked.refused.is_empty()) {
+        (false, _) => Exit::Failed,
+        (true, false) => Exit::Refused,
+        (true, true) => Exit::Done,
+    };
+    say(match exit {
+        Exit::Done => "what the files say holds together".to_owned(),
+        _ => format!(
+            "{} wrong, {} refused",
+            checked.problems.len(),
+            checked.refused.len()
+        ),
+    });
+    Ok(Outcome::ending(out, exit))
+}
+
+/// Prints one promotion, and what it changes in its environment.
+async fn show(
+    promotion: &Promotion,
+    stage: &Stage<'_>,
+    checked: &mut Checked,
+) -> Result<String, Error> {
+    let Promotion {
+        component,
+        environment,
+        from,
+        to,
+        ..
+    } = promotion;
+    let word = |release: &Option<String>| release.clone().unwrap_or_else(|| "nothing".to_owned());
+    let line = format!(
+        "{component} in {environment}: {} -> {}\n",
+        word(from),
+        word(to)
+    );
+    let Some(after) = fits(promotion, stage, checked).await? else {
+        return Ok(line);
+    };
+    let before = match from {
+        None => Vec::new(),
+        Some(from) => {
+            let identity = ReleaseIdentity::named(from);
+            let rendered = stage
+                .rendered(component, environment, &identity, &mut Vec::new())
+                .await;
+            // What ran before may be broken; that is no reason not to move away from it.
+            rendered
+                .map(|rendered| objects(&rendered))
+                .unwrap_or_default()
+        }
+    };
+    let diff = diff::diff(&before, &after, &diff::Options::default());
+    Ok(line + &diff.text())
+}
+
+/// Renders what a pin wants, where it can be.
+async fn fits(
+    promotion: &Promotion,
+    stage: &Stage<'_>,
+    checked: &mut Checked,
+) -> Result<Option<Vec<serde_json::Value>>, Error> {
+    let Some(to) = &promotion.to else {
+        return Ok(None);
+    };
+    let identity = ReleaseIdentity::named(to);
+    let (component, environment) = (&promotion.component, &promotion.environment);
+    let rendered = stage
+        .rendered(component, environment, &identity, &mut checked.warnings)
+        .await;
+    match rendered {
+        Ok(rendered) => Ok(Some(objects(&rendered))),
+        Err(error @ (PreviewError::DoesNotFit { .. } | PreviewError::OfAnother { .. })) => {
+            checked.refused.push(error.to_string());
+            Ok(None)
+        }
+        // What is missing was said by then; what cannot be fetched is no fault of the files.
+        Err(error @ (PreviewError::Unresolved { .. } | PreviewError::Body(_))) => {
+            checked.warnings.push(format!("not rendered: {error}"));
+            Ok(None)
+        }
+        Err(PreviewError::Catalog(error)) => {
+            checked
+                .problems
+                .push(format!("{component} in {environment}: {error}"));
+            Ok(None)
+        }
+        Err(error) => Err(not_shown(error)),
+    }
+}

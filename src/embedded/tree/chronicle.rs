@@ -1,0 +1,496 @@
+//! What git's log knows: when files came, what pins were, who moved them and why.
+//!
+//! The branch is read along its first parents, so that every state in it is one that the branch really had;
+//! a merge is told as the commit of its side that made the same file, for that one says who and why.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::{Value, json};
+
+use super::Tree;
+use super::index::{Index, Recorded};
+use super::sync::{PINS, uid};
+use crate::api::audit::{Action, AuditEntrySpec, ReleaseIdentity, Subject, SubjectKind};
+use crate::api::pin::ReleasePinSpec;
+use crate::api::{labels, names};
+use crate::git::log::{Changed, Commit};
+use crate::git::{GitError, WorkTree};
+use crate::yaml;
+
+/// Commits that came since the log was last read.
+#[derive(Default)]
+pub(super) struct News {
+    /// The commit that is checked out.
+    head: Option<String>,
+    /// Whether everything that was known of the log is to be forgotten.
+    anew: bool,
+    /// The commits of the branch, oldest first.
+    commits: Vec<Told>,
+}
+
+/// A commit of the branch, and the one that says who and why.
+struct Told {
+    commit: Commit,
+    /// Commits of the side that a merge brought, by what they made of files.
+    sides: HashMap<(String, String), Commit>,
+}
+
+/// What a commit made of a pin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// The namespace, as the file says it.
+    pub namespace: String,
+    /// The name of the pin.
+    pub name: String,
+    /// What it said before; None where it was not there.
+    pub before: Option<ReleasePinSpec>,
+    /// What it says afterwards.
+    pub after: ReleasePinSpec,
+    /// When it came to the branch.
+    pub at: Timestamp,
+    /// The commit that says who and why.
+    pub commit: Commit,
+}
+
+/// What the trailers of a commit say of one pin.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trailers {
+    /// The operation.
+    pub operation: Option<String>,
+    /// What was done.
+    pub action: Option<String>,
+    /// The component.
+    pub component: Option<String>,
+    /// The environment.
+    pub environment: Option<String>,
+    /// The release that counted before.
+    pub from: Option<String>,
+    /// The release that counts afterwards.
+    pub to: Option<String>,
+    /// The revision that was restored.
+    pub restored: Option<i64>,
+}
+
+impl Trailers {
+    /// Names the operation.
+    pub const OPERATION: &'static str = "Bowline-Operation";
+    /// Names what was done.
+    pub const ACTION: &'static str = "Bowline-Action";
+    /// Names a component; what follows is of it.
+    pub const COMPONENT: &'static str = "Bowline-Component";
+    /// Names an environment.
+    pub const ENVIRONMENT: &'static str = "Bowline-Environment";
+    /// Names the release before.
+    pub const FROM: &'static str = "Bowline-From";
+    /// Names the release afterwards.
+    pub const TO: &'static str = "Bowline-To";
+    /// Names the revision that was restored.
+    pub const RESTORED: &'static str = "Bowline-Restored";
+
+    /// Reads what a commit says, one for each component that it names.
+    pub fn read(commit: &Commit) -> Vec<Trailers> {
+        let mut all = Trailers::default();
+        let mut found: Vec<Trailers> = Vec::new();
+        for (word, value) in commit.trailers() {
+            let value = value.to_owned();
+            match (word, found.last_mut()) {
+                (Self::OPERATION, _) => all.operation = Some(value),
+                (Self::ACTION, _) => all.action = Some(value),
+                (Self::COMPONENT, _) => found.push(Trailers {
+                    component: Some(value),
+                    ..Trailers::default()
+                }),
+                (Self::ENVIRONMENT, Some(own)) => own.environment = Some(value),
+                (Self::FROM, Some(own)) => own.from = Some(value),
+                (Self::TO, Some(own)) => own.to = Some(value),
+                (Self::RESTORED, Some(own)) => own.restored = value.parse().ok(),
+                _ => {}
+            }
+        }
+        for own in &mut found {
+            own.operation.clone_from(&all.operation);
+            own.action.clone_from(&all.action);
+        }
+        found
+    }
+
+    /// Finds what a commit says of a pin.
+    pub fn of(commit: &Commit, spec: &ReleasePinSpec) -> Option<Trailers> {
+        Self::read(commit).into_iter().find(|own| {
+            own.component.as_deref() == Some(spec.component.as_str())
+                && own.environment.as_deref() == Some(spec.environment.as_str())
+        })
+    }
+}
+
+/// An audit entry that is to be served, or one that is to go.
+pub(super) struct Entry {
+    pub(super) namespace: String,
+    name: String,
+    revision: i64,
+    spec: Option<Box<(AuditEntrySpec, String)>>,
+}
+
+/// How a pin is known here.
+pub(super) fn pin_key(namespace: &str, name: &str) -> String {
+    format!("{namespace}/{name}")
+}
+
+/// Returns what counts of a pin's spec, in one form however it is written.
+pub(super) fn spec(written: &Value) -> Value {
+    let read = serde_json::from_value::<ReleasePinSpec>(written.clone());
+    let read = read.and_then(serde_json::to_value);
+    read.unwrap_or_else(|_| written.clone())
+}
+
+/// Reads what came to the log since it was last read.
+pub(super) fn news(work: &WorkTree, index: &Index) -> Result<News, GitError> {
+    let head = work.commit_of("HEAD")?;
+    if head == index.head {
+        return Ok(News {
+            head,
+            ..News::default()
+        });
+    }
+    if let Some(since) = &index.head
+        && work.commit_of(since)?.is_some()
+    {
+        let commits = branch(work.log("HEAD", Some(since), &[])?, head.as_deref());
+        let first = commits.first().and_then(|told| told.commit.parents.first());
+        if first == Some(since) {
+            return Ok(News {
+                head,
+                anew: false,
+                commits,
+            });
+        }
+    }
+    let commits = match &head {
+        Some(_) => branch(work.log("HEAD", None, &[])?, head.as_deref()),
+        None => Vec::new(),
+    };
+    Ok(News {
+        head,
+        anew: true,
+        commits,
+    })
+}
+
+/// Puts the commits of a branch in order, oldest first, each merge with what its side brought.
+fn branch(commits: Vec<Commit>, head: Option<&str>) -> Vec<Told> {
+    let mut by_id: HashMap<String, Commit> = HashMap::with_capacity(commits.len());
+    by_id.extend(
+        commits
+            .into_iter()
+            .map(|commit| (commit.id.clone(), commit)),
+    );
+    let mut chain = Vec::new();
+    let mut next = head.map(str::to_owned);
+    while let Some(commit) = next.and_then(|id| by_id.remove(&id)) {
+        next = commit.parents.first().cloned();
+        chain.push(commit);
+    }
+    // What is left came by merges; the newest that made a file so is the one that counts.
+    let mut left: Vec<Commit> = by_id.into_values().collect();
+    left.sort_by_key(|commit| commit.at);
+    let mut sides: HashMap<(String, String), Commit> = HashMap::new();
+    for commit in left {
+        for file in &commit.files {
+            if let Some(blob) = &file.blob {
+                sides.insert((file.path.clone(), blob.clone()), commit.clone());
+            }
+        }
+    }
+    chain.reverse();
+    let mut told: Vec<Told> = Vec::with_capacity(chain.len());
+    for commit in chain {
+        let mut own = HashMap::new();
+        if commit.parents.len() > 1 {
+            for file in &commit.files {
+                let made = file.blob.clone().map(|blob| (file.path.clone(), blob));
+                if let Some((key, side)) = made.and_then(|key| sides.get_key_value(&key)) {
+                    own.insert(key.clone(), side.clone());
+                }
+            }
+        }
+        told.push(Told { commit, sides: own });
+    }
+    told
+}
+
+impl News {
+    /// Tells whether there is none.
+    pub(super) fn is_nothing(&self, index: &Index) -> bool {
+        self.head == index.head && !self.anew
+    }
+
+    /// Returns the files of which the log says something new.
+    pub(super) fn touched(&self, index: &Index) -> BTreeSet<String> {
+        let files = self.commits.iter().flat_map(|told| &told.commit.files);
+        let files = files.map(|file| file.path.clone());
+        let known = files.filter(|path| index.files.contains_key(path));
+        match self.anew {
+            // What is forgotten is forgotten of all.
+            true => index.files.keys().cloned().collect(),
+            false => known.collect(),
+        }
+    }
+}
+
+/// Takes news in: when files came, and what pins became. Files that hold pins now are followed back through
+/// their renames.
+pub(super) fn take(
+    work: &WorkTree,
+    index: &mut Index,
+    news: News,
+    entries: &mut Vec<Entry>,
+) -> Result<(), GitError> {
+    if news.anew {
+        for (key, recorded) in &index.pins {
+            let (namespace, name) = key.split_once('/').unwrap_or(("", key));
+            entries.extend((1..=recorded.revisions).map(|revision| Entry {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+                revision,
+                spec: None,
+            }));
+        }
+        index.pins.clear();
+        index.births.clear();
+    }
+    index.head.clone_from(&news.head);
+    if news.commits.is_empty() {
+        return Ok(());
+    }
+    for told in &news.commits {
+        for file in &told.commit.files {
+            bear(&mut index.births, file, told.commit.at);
+        }
+    }
+    let holds_pins = |known: &super::index::Known| {
+        let mut objects = known.objects.iter();
+        objects.any(|held| held.resource == PINS)
+    };
+    let files = index.files.iter().filter(|(_, known)| holds_pins(known));
+    let paths: BTreeSet<String> = files.map(|(path, _)| path.clone()).collect();
+    let mut before: BTreeMap<String, ReleasePinSpec> = BTreeMap::new();
+    for (key, recorded) in &index.pins {
+        if let Ok(spec) = serde_json::from_value(recorded.spec.clone()) {
+            before.insert(key.clone(), spec);
+        }
+    }
+    for change in changes(work, &news.commits, paths, before)? {
+        let key = pin_key(&change.namespace, &change.name);
+        let recorded = index.pins.entry(key).or_default();
+        recorded.revisions += 1;
+        let entry = entry(&change, recorded);
+        let spec = serde_json::to_value(&change.after).unwrap_or_default();
+        *recorded = Recorded {
+            revisions: recorded.revisions,
+            spec,
+            release: Some(change.after.effective_release(change.at).to_owned()),
+            by: change.commit.author.clone(),
+        };
+        entries.push(entry);
+    }
+    Ok(())
+}
+
+fn bear(births: &mut BTreeMap<String, i64>, file: &Changed, at: Timestamp) {
+    if let Some(from) = &file.from {
+        if let Some(born) = births.remove(from) {
+            births.insert(file.path.clone(), born);
+        }
+    } else if file.added {
+        births.insert(file.path.clone(), at.as_second());
+    } else if file.blob.is_none() {
+        births.remove(&file.path);
+    }
+}
+
+/// Lists every change of a pin that the branch of a work tree has, oldest first.
+pub fn changes_of(
+    work: &WorkTree,
+    revision: &str,
+    paths: BTreeSet<String>,
+) -> Result<Vec<Change>, GitError> {
+    let Some(head) = work.commit_of(revision)? else {
+        return Ok(Vec::new());
+    };
+    let commits = branch(work.log(&head, None, &[])?, Some(&head));
+    changes(work, &commits, paths, BTreeMap::new())
+}
+
+/// Lists the changes that commits made to the pins of files.
+fn changes(
+    work: &WorkTree,
+    commits: &[Told],
+    mut paths: BTreeSet<String>,
+    mut before: BTreeMap<String, ReleasePinSpec>,
+) -> Result<Vec<Change>, GitError> {
+    let mut wanted: Vec<(usize, &Changed)> = Vec::new();
+    for (at, told) in commits.iter().enumerate().rev() {
+        for file in &told.commit.files {
+            if file.blob.is_some() && paths.contains(&file.path) {
+                wanted.push((at, file));
+                paths.extend(file.from.clone());
+            }
+        }
+    }
+    wanted.reverse();
+    let blobs: Vec<String> = wanted
+        .iter()
+        .filter_map(|(_, file)| file.blob.clone())
+        .collect();
+    let texts = work.blobs(&blobs)?;
+    let mut found = Vec::new();
+    for ((at, file), text) in wanted.into_iter().zip(texts) {
+        let Some(told) = commits.get(at) else {
+            continue;
+        };
+        for (namespace, name, spec) in pins(&text.unwrap_or_default()) {
+            let key = pin_key(&namespace, &name);
+            if before.get(&key) == Some(&spec) {
+                continue;
+            }
+            let made = file.blob.clone().map(|blob| (file.path.clone(), blob));
+            let side = made.and_then(|key| told.sides.get(&key));
+            found.push(Change {
+                namespace,
+                name,
+                before: before.insert(key, spec.clone()),
+                after: spec,
+                at: told.commit.at,
+                commit: side.unwrap_or(&told.commit).clone(),
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// What a pin said, and what it says now.
+pub type Between = (Option<ReleasePinSpec>, Option<ReleasePinSpec>);
+
+/// Compares the pins of a commit with those of the work tree, by namespace and name: those that differ.
+pub fn pins_between(
+    tree: &Tree,
+    base: &str,
+) -> Result<BTreeMap<(String, String), Between>, GitError> {
+    let work = tree.work();
+    let listed = work.ask(["diff", "--name-only", "-z", "--no-renames", base, "--"])?;
+    let paths: Vec<&str> = listed.split('\0').filter(|path| !path.is_empty()).collect();
+    let before: Vec<String> = paths.iter().map(|path| format!("{base}:{path}")).collect();
+    let before = work.blobs(&before)?;
+    let namespace = tree.namespace();
+    let mut found: BTreeMap<(String, String), Between> = BTreeMap::new();
+    let key = |own: String, name: String| match own.is_empty() {
+        true => (namespace.clone(), name),
+        false => (own, name),
+    };
+    for (path, before) in paths.iter().zip(before) {
+        for (own, name, spec) in pins(&before.unwrap_or_default()) {
+            found.entry(key(own, name)).or_default().0 = Some(spec);
+        }
+        let now = std::fs::read(work.root().join(path)).unwrap_or_default();
+        for (own, name, spec) in pins(&now) {
+            found.entry(key(own, name)).or_default().1 = Some(spec);
+        }
+    }
+    found.retain(|_, (before, after)| before != after);
+    Ok(found)
+}
+
+/// Reads the pins of a file as it was.
+fn pins(bytes: &[u8]) -> Vec<(String, String, ReleasePinSpec)> {
+    let text = std::str::from_utf8(bytes).unwrap_or_default();
+    // What could not be read then is no state that anybody had.
+    let documents = match text.contains("ReleasePin") {
+        true => yaml::documents("", text).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    let documents = documents.into_iter().map(|document| document.value);
+    documents
+        .filter(|value| value["kind"] == "ReleasePin")
+        .filter_map(|value| {
+            let text = |field: &str| {
+                value["metadata"][field]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            let spec = serde_json::from_value(value["spec"].clone()).ok()?;
+            Some((text("namespace"), text("name"), spec))
+        })
+        .collect()
+}
+
+fn entry(change: &Change, recorded: &Recorded) -> Entry {
+    let spec = &change.after;
+    let trailers = Trailers::of(&change.commit, spec).unwrap_or_default();
+    let action = trailers.action.as_deref();
+    let action = action.and_then(|word| serde_json::from_value::<Action>(word.into()).ok());
+    let body = change.commit.body();
+    let reason = match (action, body.is_empty()) {
+        (Some(_), true) => None,
+        (Some(_), false) => Some(body),
+        // Who edits by hand says why in the subject.
+        (None, _) => Some(change.commit.subject().to_owned()),
+    };
+    let to = spec.effective_release(change.at);
+    let spec = AuditEntrySpec {
+        subject: Subject {
+            kind: SubjectKind::ReleasePin,
+            name: change.name.clone(),
+            uid: None,
+        },
+        revision: recorded.revisions,
+        operation: trailers.operation,
+        actor: Some(change.commit.author.clone()),
+        recorded_by: format!(
+            "git commit {}",
+            change.commit.id.get(..12).unwrap_or_default()
+        ),
+        action: action.unwrap_or(Action::Edit),
+        at: Time(change.at),
+        reason,
+        from: recorded.release.clone().map(ReleaseIdentity::named),
+        to: Some(ReleaseIdentity::named(to)),
+        release_ref: (to != spec.release_ref.name).then(|| spec.release_ref.name.clone()),
+        holds: spec.holds.clone(),
+        restored_from: trailers.restored,
+        rendered_hash: None,
+        previous: None,
+        gap: None,
+        checkpoint: None,
+    };
+    let environment = change.after.environment.clone();
+    let component = change.after.component.clone();
+    let labels = json!({labels::COMPONENT: component, labels::ENVIRONMENT: environment});
+    Entry {
+        namespace: change.namespace.clone(),
+        name: change.name.clone(),
+        revision: recorded.revisions,
+        spec: Some(Box::new((spec, labels.to_string()))),
+    }
+}
+
+/// Returns the name of an entry, and what is served of it; nothing where it is to go.
+pub(super) fn object(entry: &Entry, namespace: &str) -> (String, Option<Value>) {
+    let own = uid(PINS, namespace, &entry.name);
+    let name = names::audit_entry(&entry.name, &own, entry.revision);
+    let object = entry.spec.as_deref().map(|(spec, labels)| {
+        let mut spec = spec.clone();
+        spec.subject.uid = Some(own.clone());
+        let labels: Value = serde_json::from_str(labels).unwrap_or_default();
+        json!({
+            "metadata": {
+                "name": name, "namespace": namespace, "labels": labels,
+                "creationTimestamp": spec.at, "generation": 1,
+            },
+            "spec": spec,
+        })
+    });
+    (name, object)
+}

@@ -1,0 +1,316 @@
+//! A git work tree as what the API serves: the objects of our kinds come from its files and go to them.
+//!
+//! The store below is a cache that can be thrown away: it is filled from the files when it is opened, and
+//! follows them as they change. Of a file that is as it was nothing is read but its stat; of one that
+//! changed, its objects are read and those that differ are stored. What git's log knows (when a release came,
+//! what a pin was, who moved it and why) is read once and then only as far as it grew; it is served as
+//! AuditEntries, so that history, diff and audit read a repository as they read a cluster.
+//!
+//! A write edits the file that holds the object, and nothing else of it ([`crate::yaml::edit`]). Commits are
+//! made above: what is here only says which bytes would change.
+
+mod chronicle;
+mod index;
+mod place;
+mod read;
+mod sync;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+use super::status::Failure;
+use super::{Embedded, OpenError};
+use crate::git::{GitError, WorkTree};
+pub use chronicle::{Change, Trailers, changes_of, pins_between};
+use index::Index;
+pub use place::Layout;
+pub use sync::Synced;
+pub use write::{EditsError, Wish};
+
+/// Where a work tree is, and how it is looked at.
+#[derive(Clone, Debug)]
+pub struct TreeOptions {
+    /// The directory that the user named.
+    pub directory: PathBuf,
+    /// Where what was read is kept for the next process; nowhere where it is left out.
+    pub cache: Option<PathBuf>,
+    /// The namespace of objects that name none; that of the others where it is left out.
+    pub namespace: Option<String>,
+    /// Who one is.
+    pub user: String,
+    /// The variables that git runs with.
+    pub variables: BTreeMap<OsString, OsString>,
+    /// Where new objects go, where the user says so.
+    pub layout: Layout,
+}
+
+/// Why a work tree cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// Git did not answer as it should.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The store that caches it could not be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The cache could not be made.
+    #[error("{}: {error}", file.display())]
+    Cache {
+        /// Where.
+        file: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The store refused what was read.
+    #[error("what the files say could not be served: {0}")]
+    Store(String),
+    /// The layout cannot be read.
+    #[error("{}: {why}", file.display())]
+    Layout {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// Something in the files that cannot be served as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The file.
+    pub path: String,
+    /// What is wrong, and where.
+    pub what: String,
+}
+
+/// Where an object lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file, from the root of the work tree.
+    pub path: String,
+    /// Which document of it, from 0.
+    pub document: usize,
+    /// The line on which it begins.
+    pub line: usize,
+}
+
+/// The files behind an API.
+pub struct Tree {
+    work: WorkTree,
+    layout: Layout,
+    kept: PathBuf,
+    index: Mutex<Arc<Index>>,
+    /// What a cluster says of pins, by namespace and name.
+    statuses: Mutex<BTreeMap<(String, String), Value>>,
+    /// One at a time looks at the files.
+    syncing: tokio::sync::Mutex<()>,
+    /// Keeps the directory of a cache that nobody shares.
+    _own: Option<tempfile::TempDir>,
+}
+
+impl Tree {
+    /// Returns the work tree.
+    pub fn work(&self) -> &WorkTree {
+        &self.work
+    }
+
+    /// Returns the namespace of objects that name none.
+    pub fn namespace(&self) -> String {
+        self.index().namespace.clone()
+    }
+
+    /// Finds where an object lies.
+    pub fn place(&self, resource: &str, namespace: &str, name: &str) -> Option<Place> {
+        let index = self.index();
+        let (patches, _) = read::named(&index.files);
+        let files = index.files.iter();
+        let mut files = files.filter(|(path, _)| !patches.contains(path.as_str()));
+        files.find_map(|(path, known)| {
+            let held = known.objects.iter().find(|held| {
+                held.resource == resource
+                    && held.name == name
+                    && index.namespace_of(held) == namespace
+            })?;
+            Some(Place {
+                path: path.clone(),
+                document: held.document,
+                line: held.line,
+            })
+        })
+    }
+
+    /// Finds where all objects of a resource lie, by namespace and name.
+    pub fn places(&self, resource: &str) -> BTreeMap<(String, String), Place> {
+        let index = self.index();
+        let (patches, _) = read::named(&index.files);
+        let mut found = BTreeMap::new();
+        for (path, known) in &index.files {
+            if patches.contains(path.as_str()) {
+                continue;
+            }
+            for held in known
+                .objects
+                .iter()
+                .filter(|held| held.resource == resource)
+            {
+                let key = (index.namespace_of(held).to_owned(), held.name.clone());
+                found.entry(key).or_insert_with(|| Place {
+                    path: path.clone(),
+                    document: held.document,
+                    line: held.line,
+                });
+            }
+        }
+        found
+    }
+
+    /// Lists the files that hold pins.
+    pub fn files_of_pins(&self) -> BTreeSet<String> {
+        let index = self.index();
+        let files = index.files.iter().filter(|(_, known)| {
+            let mut objects = known.objects.iter();
+            objects.any(|held| held.resource == sync::PINS)
+        });
+        files.map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Finds the kustomization in the directory of a new file, where it names files one by one.
+    pub fn kustomization_beside(&self, path: &str) -> Option<String> {
+        let (folder, _) = path.rsplit_once('/').unwrap_or(("", path));
+        let index = self.index();
+        let mut files = index.files.iter();
+        let found = files.find(|(file, known)| {
+            let own = file.rsplit_once('/').map_or("", |(folder, _)| folder);
+            own == folder && !known.resources.is_empty()
+        });
+        let known = index.files.contains_key(path);
+        found.filter(|_| !known).map(|(file, _)| file.clone())
+    }
+
+    /// Lists the files that kustomizations name: without them they could not be built.
+    pub fn named_by_kustomizations(&self) -> BTreeSet<String> {
+        let index = self.index();
+        let (_, resources) = read::named(&index.files);
+        resources.into_iter().map(str::to_owned).collect()
+    }
+
+    /// Lists what in the files cannot be served.
+    pub fn problems(&self) -> Vec<Problem> {
+        let index = self.index();
+        let mut found: Vec<Problem> = Vec::new();
+        let (patches, _) = read::named(&index.files);
+        let mut seen: BTreeMap<(&str, &str, &str), &str> = BTreeMap::new();
+        for (path, known) in &index.files {
+            if patches.contains(path.as_str()) {
+                continue;
+            }
+            found.extend(known.problems.iter().map(|what| Problem {
+                path: path.clone(),
+                what: what.clone(),
+            }));
+            for held in &known.objects {
+                let key = (
+                    held.resource.as_str(),
+                    index.namespace_of(held),
+                    held.name.as_str(),
+                );
+                if let Some(first) = seen.get(&key) {
+                    let (kind, name) = (&held.resource, &held.name);
+                    found.push(Problem {
+                        path: path.clone(),
+                        what: format!("{path}:{}: {kind} {name} is in {first} already", held.line),
+                    });
+                } else {
+                    seen.insert(key, path);
+                }
+            }
+        }
+        found
+    }
+
+    fn index(&self) -> Arc<Index> {
+        self.locked().clone()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Arc<Index>> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Index {
+    fn namespace_of<'i>(&'i self, held: &'i index::Held) -> &'i str {
+        match held.namespace.is_empty() {
+            true => &self.namespace,
+            false => &held.namespace,
+        }
+    }
+}
+
+impl Embedded {
+    /// Serves the files of a work tree.
+    pub async fn over(options: TreeOptions) -> Result<(Embedded, Arc<Tree>), TreeError> {
+        let opened = tokio::task::spawn_blocking(move || prepare(options)).await;
+        let (user, store, tree) = opened.map_err(|error| TreeError::Store(error.to_string()))??;
+        let tree = Arc::new(tree);
+        let embedded = Embedded::open_with(&store, &user, Some(tree.clone())).await?;
+        embedded.sync(&tree).await?;
+        Ok((embedded, tree))
+    }
+}
+
+fn prepare(options: TreeOptions) -> Result<(String, PathBuf, Tree), TreeError> {
+    let work = WorkTree::open(&options.directory, &options.variables)?;
+    let layout = Layout::read(work.scope(), options.layout)?;
+    let (folder, own) = match &options.cache {
+        Some(cache) => {
+            let namespace = options.namespace.as_deref().unwrap_or_default();
+            let name = format!("{}\0{namespace}", work.scope().display());
+            let name: String = read::hash(name.as_bytes()).chars().take(16).collect();
+            (cache.join("trees").join(name), None)
+        }
+        None => {
+            let own = tempfile::tempdir().map_err(|error| TreeError::Cache {
+                file: std::env::temp_dir(),
+                error,
+            })?;
+            (own.path().to_owned(), Some(own))
+        }
+    };
+    std::fs::create_dir_all(&folder).map_err(|error| TreeError::Cache {
+        file: folder.clone(),
+        error,
+    })?;
+    let kept = folder.join("index.json");
+    let mut index = Index::read(&kept);
+    let store = folder.join("store.db");
+    if !store.exists() {
+        index = Index::read(Path::new(""));
+    }
+    if let Some(namespace) = options.namespace {
+        index.namespace = namespace;
+    }
+    let tree = Tree {
+        work,
+        layout,
+        kept,
+        index: Mutex::new(Arc::new(index)),
+        statuses: Mutex::default(),
+        syncing: tokio::sync::Mutex::new(()),
+        _own: own,
+    };
+    Ok((options.user, store, tree))
+}
+
+impl From<Failure> for TreeError {
+    fn from(failure: Failure) -> Self {
+        Self::Store(failure.message)
+    }
+}

@@ -1,0 +1,197 @@
+//! Where new objects go: where the layout says, else where their neighbours lie.
+//!
+//! The layout stands in `.bowline.toml` in the directory that was named, so that everybody who works on the
+//! repository has the same, or in the user's own configuration:
+//!
+//! ```toml
+//! [layout]
+//! ReleasePin = "environments/{environment}/{component}.yaml"
+//! Release = "releases/{component}/{name}.yaml"
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::index::Index;
+use super::{TreeError, read};
+use crate::embedded::object::meta;
+
+/// The file in the repository that says where things go.
+const FILE: &str = ".bowline.toml";
+
+/// By kind, the path of a new object's file with `{name}`, `{namespace}`, `{component}` and `{environment}`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Layout(pub BTreeMap<String, String>);
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(default)]
+    layout: Layout,
+}
+
+impl Layout {
+    /// Reads the layout of a repository; what the user says comes first.
+    pub(super) fn read(directory: &Path, of_user: Layout) -> Result<Self, TreeError> {
+        let file = directory.join(FILE);
+        let wrong = |why: String| TreeError::Layout {
+            file: file.clone(),
+            why,
+        };
+        let mut written = match std::fs::read_to_string(&file) {
+            Ok(text) => {
+                let read: Result<Written, _> = toml::from_str(&text);
+                read.map_err(|error| wrong(error.to_string().trim_end().to_owned()))?
+                    .layout
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Layout::default(),
+            Err(error) => return Err(wrong(error.to_string())),
+        };
+        written.0.extend(of_user.0);
+        for (kind, path) in &written.0 {
+            let leaves = path.starts_with('/') || path.split('/').any(|part| part == "..");
+            if leaves || !(path.ends_with(".yaml") || path.ends_with(".yml")) {
+                return Err(wrong(format!(
+                    "layout.{kind}: {path:?} is no path of a YAML file in the repository"
+                )));
+            }
+        }
+        Ok(written)
+    }
+}
+
+/// What of an object its path may say.
+struct Words<'o> {
+    name: &'o str,
+    namespace: &'o str,
+    component: &'o str,
+    environment: &'o str,
+}
+
+impl<'o> Words<'o> {
+    fn of(object: &'o Value) -> Self {
+        let spec = &object["spec"];
+        let component = match &spec["component"] {
+            Value::String(name) => Some(name.as_str()),
+            other => other["name"].as_str(),
+        };
+        let owner = || spec["owner"]["componentName"].as_str();
+        Self {
+            name: meta(object, "name"),
+            namespace: meta(object, "namespace"),
+            component: component
+                .or_else(owner)
+                .unwrap_or_else(|| meta(object, "name")),
+            environment: spec["environment"].as_str().unwrap_or_default(),
+        }
+    }
+}
+
+/// Returns the file for a new object, from the root of the work tree.
+pub(super) fn choose(
+    layout: &Layout,
+    index: &Index,
+    within: &str,
+    resource: &str,
+    object: &Value,
+) -> String {
+    let words = Words::of(object);
+    let kind = object["kind"].as_str().unwrap_or_default();
+    let inside = |path: String| match within.is_empty() {
+        true => path,
+        false => format!("{within}/{path}"),
+    };
+    if let Some(template) = layout.0.get(kind) {
+        let path = template
+            .replace("{name}", words.name)
+            .replace("{namespace}", words.namespace)
+            .replace("{component}", words.component)
+            .replace("{environment}", words.environment);
+        return inside(path);
+    }
+    if let Some(path) = beside(index, resource, &words) {
+        return path;
+    }
+    let plural = resource.rsplit('/').next().unwrap_or_default();
+    inside(match words.environment.is_empty() {
+        true if words.component != words.name => {
+            format!("{plural}/{}/{}.yaml", words.component, words.name)
+        }
+        true => format!("{plural}/{}.yaml", words.name),
+        false => format!("{plural}/{}/{}.yaml", words.environment, words.component),
+    })
+}
+
+/// A neighbour's path with the neighbour's words in it replaced by our own.
+fn beside(index: &Index, resource: &str, words: &Words<'_>) -> Option<String> {
+    let (patches, _) = read::named(&index.files);
+    let mut best: Option<(u8, usize, String)> = None;
+    for (path, known) in &index.files {
+        if patches.contains(path.as_str()) {
+            continue;
+        }
+        for held in known
+            .objects
+            .iter()
+            .filter(|held| held.resource == resource)
+        {
+            // A pin's and a release's name begins with its component.
+            let rest = held.name.strip_prefix(words.component);
+            let same_component = rest.is_some_and(|rest| rest.starts_with('-'));
+            let environment = format!("-{}", words.environment);
+            let same_environment =
+                !words.environment.is_empty() && held.name.ends_with(&environment);
+            let other = match (same_environment, same_component) {
+                (true, _) => {
+                    let other = held.name.strip_suffix(&environment).unwrap_or_default();
+                    swap(path, &held.name, words.name)
+                        .or_else(|| swap(path, other, words.component))
+                }
+                (false, true) => swap(path, &held.name, words.name).or_else(|| {
+                    let other = rest.map(|rest| rest.trim_start_matches('-'))?;
+                    swap(path, other, words.environment)
+                }),
+                (false, false) => swap(path, &held.name, words.name),
+            };
+            // A file of several objects takes another one; so does one whose name says nothing of its own.
+            let found = match known.objects.len() > 1 {
+                true => path.clone(),
+                false => other.unwrap_or_else(|| path.clone()),
+            };
+            let rank = match (same_environment, same_component) {
+                (true, _) => 3,
+                (false, true) => 2,
+                (false, false) => 1,
+            };
+            let better = best
+                .as_ref()
+                .is_none_or(|(known, length, _)| (rank, held.name.len()) > (*known, *length));
+            if better {
+                best = Some((rank, held.name.len(), found));
+            }
+        }
+    }
+    best.map(|(_, _, path)| path)
+}
+
+/// Replaces a word in a path, where it stands as a word; None where it does not.
+fn swap(path: &str, word: &str, by: &str) -> Option<String> {
+    if word.is_empty() || by.is_empty() {
+        return None;
+    }
+    let is_edge = |c: Option<char>| c.is_none_or(|c| matches!(c, '/' | '.' | '-' | '_'));
+    let found = path.match_indices(word).filter(|(at, _)| {
+        let before = path.get(..*at).and_then(|text| text.chars().next_back());
+        let after = path
+            .get(at + word.len()..)
+            .and_then(|text| text.chars().next());
+        is_edge(before) && is_edge(after)
+    });
+    let (at, _) = found.last()?;
+    let (before, after) = (path.get(..at)?, path.get(at + word.len()..)?);
+    Some(format!("{before}{by}{after}"))
+}

@@ -1,0 +1,276 @@
+//! From a file to the objects in it.
+//!
+//! A document with one of our kinds is an object, wherever it lies. Kustomize's patches look like one and
+//! are none; a chart's templates are not YAML until they are rendered. Both are left alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::index::{Held, Known, Stat};
+use crate::api::labels;
+use crate::embedded::catalog::{Catalog, Resource};
+use crate::embedded::object::{self, Writer, meta, meta_mut};
+use crate::embedded::route::FieldValidation;
+use crate::yaml;
+
+/// An object of a file, ready to be served but for what git knows of it.
+pub(super) struct Loaded {
+    pub(super) held: Held,
+    pub(super) object: Value,
+}
+
+/// What was read of a file.
+pub(super) struct Read {
+    pub(super) path: String,
+    pub(super) known: Known,
+    pub(super) objects: Vec<Loaded>,
+}
+
+/// What reading needs to know.
+pub(super) struct Reader<'a> {
+    pub(super) root: &'a Path,
+    pub(super) catalog: &'a Catalog,
+    pub(super) now: jiff::Timestamp,
+}
+
+/// The words without which a file has no object of ours.
+const GROUPS: [&str; 3] = [
+    labels::OPENCHOREO_GROUP,
+    labels::CORE_CHOREO_GROUP,
+    labels::BOWLINE_GROUP,
+];
+
+impl Reader<'_> {
+    /// Reads a file; None where it is as it was known, or is gone.
+    pub(super) fn read(&self, path: &str, stat: Stat, known: Option<&Known>) -> Option<Read> {
+        let bytes = std::fs::read(self.root.join(path)).ok()?;
+        let hash = hash(&bytes);
+        let stat = stat.read_at(self.now);
+        if let Some(known) = known.filter(|known| known.hash == hash) {
+            let known = Known {
+                stat,
+                ..known.clone()
+            };
+            return Some(Read {
+                path: path.to_owned(),
+                known,
+                objects: Vec::new(),
+            });
+        }
+        let mut read = Read {
+            path: path.to_owned(),
+            known: Known {
+                stat,
+                hash,
+                ..Known::default()
+            },
+            objects: Vec::new(),
+        };
+        self.understand(&mut read, &bytes);
+        Some(read)
+    }
+
+    fn understand(&self, read: &mut Read, bytes: &[u8]) {
+        let kustomization = is_kustomization(&read.path);
+        let Ok(text) = std::str::from_utf8(bytes) else {
+            return;
+        };
+        let ours = GROUPS.iter().any(|group| text.contains(group));
+        if !ours && !kustomization {
+            return;
+        }
+        let documents = match yaml::documents(&read.path, text) {
+            Ok(documents) => documents,
+            Err(error) => {
+                read.known.problems.push(error.to_string());
+                return;
+            }
+        };
+        read.known.documents = documents.len();
+        if kustomization {
+            for document in &documents {
+                name_files(&read.path, &document.value, &mut read.known);
+            }
+        }
+        for (at, document) in documents.into_iter().enumerate() {
+            let Some(resource) = resource_of(self.catalog, &document.value) else {
+                continue;
+            };
+            match self.load(resource, document.value, at, document.line) {
+                Ok(loaded) => {
+                    read.known.objects.push(loaded.held.clone());
+                    read.objects.push(loaded);
+                }
+                Err(why) => {
+                    let place = format!("{}:{}", read.path, document.line);
+                    read.known.problems.push(format!("{place}: {why}"));
+                }
+            }
+        }
+    }
+
+    /// Makes an object of a document, by the same rules as any other writer's.
+    fn load(
+        &self,
+        resource: &Resource,
+        value: Value,
+        document: usize,
+        line: usize,
+    ) -> Result<Loaded, String> {
+        let name = meta(&value, "name").to_owned();
+        let namespace = meta(&value, "namespace").to_owned();
+        if name.is_empty() {
+            return Err(format!("a {} without a name", resource.subject.kind));
+        }
+        let writer = Writer {
+            user: String::new(),
+            manager: String::new(),
+            // When it was made is what git says.
+            now: "1970-01-01T00:00:00Z".to_owned(),
+            field_validation: FieldValidation::Ignore,
+        };
+        let mut draft = object::create(resource, value, &writer, "", true)
+            .map_err(|failure| failure.message)?
+            .object;
+        if let Some(annotations) = draft["metadata"]["annotations"].as_object_mut() {
+            annotations.remove(labels::CHANGED_BY);
+        }
+        stamp(resource, &mut draft);
+        Ok(Loaded {
+            held: Held {
+                resource: resource.storage.to_string(),
+                says_namespace: !namespace.is_empty(),
+                namespace,
+                name,
+                document,
+                line,
+            },
+            object: draft,
+        })
+    }
+}
+
+/// Says in the metadata what lists show; the file need not, and of a release the spec counts.
+fn stamp(resource: &Resource, object: &mut Value) {
+    if resource.subject.kind != "Release" || resource.subject.group != labels::OPENCHOREO_GROUP {
+        return;
+    }
+    let component = object["spec"]["component"]["name"]
+        .as_str()
+        .map(str::to_owned);
+    let size = object["spec"].to_string().len().to_string();
+    let meta = meta_mut(object);
+    if let Some(component) = component {
+        let labels = object::map_of(meta.entry("labels").or_insert(Value::Null));
+        labels.insert(labels::COMPONENT.to_owned(), component.into());
+    }
+    let annotations = object::map_of(meta.entry("annotations").or_insert(Value::Null));
+    annotations
+        .entry(labels::SIZE)
+        .or_insert_with(|| size.into());
+}
+
+/// Finds the resource of a document, where it is one of ours that files may hold.
+pub(super) fn resource_of<'c>(catalog: &'c Catalog, value: &Value) -> Option<&'c Resource> {
+    let version = value["apiVersion"].as_str()?;
+    let (group, version) = version.rsplit_once('/')?;
+    if !GROUPS.contains(&group) {
+        return None;
+    }
+    let kind = value["kind"].as_str()?;
+    let found = catalog.of_version(group, version);
+    let mut found = found.filter(|resource| resource.subject.kind == kind);
+    // The audit of a repository is its log.
+    found
+        .next()
+        .map(|resource| &**resource)
+        .filter(|_| kind != "AuditEntry")
+}
+
+fn is_kustomization(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    matches!(
+        name,
+        "kustomization.yaml" | "kustomization.yml" | "Kustomization"
+    )
+}
+
+/// Notes which files a kustomization names, as paths from the root.
+fn name_files(path: &str, value: &Value, known: &mut Known) {
+    let add = |into: &mut Vec<String>, named: &Value| {
+        if let Some(named) = named.as_str().filter(|text| !text.contains('\n')) {
+            into.extend(beside(path, named));
+        }
+    };
+    let list = |field: &str| value[field].as_array().into_iter().flatten();
+    for field in ["patches", "patchesJson6902"] {
+        list(field).for_each(|patch| add(&mut known.patches, &patch["path"]));
+    }
+    list("patchesStrategicMerge").for_each(|patch| add(&mut known.patches, patch));
+    for field in ["resources", "components", "bases"] {
+        list(field).for_each(|resource| add(&mut known.resources, resource));
+    }
+}
+
+/// Returns the path of what a file names relative to itself; None where that is outside of the root.
+fn beside(path: &str, named: &str) -> Option<String> {
+    let mut parts: Vec<&str> = path.split('/').collect();
+    parts.pop();
+    for part in named.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+pub(super) fn hash(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digest = Sha256::digest(bytes);
+    let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits
+        .filter_map(|digit| DIGITS.get(usize::from(digit)))
+        .map(|digit| char::from(*digit))
+        .collect()
+}
+
+/// Chooses the files that can hold objects: YAML that is neither a template of a chart nor a patch.
+pub(super) fn candidates(files: Vec<String>) -> Vec<String> {
+    let charts: BTreeSet<String> = files
+        .iter()
+        .filter_map(|file| file.strip_suffix("Chart.yaml"))
+        .filter(|folder| folder.is_empty() || folder.ends_with('/'))
+        .map(|folder| format!("{folder}templates/"))
+        .collect();
+    let is_template = |file: &str| {
+        charts
+            .iter()
+            .any(|folder| file.starts_with(folder.as_str()))
+    };
+    let is_yaml =
+        |file: &str| file.ends_with(".yaml") || file.ends_with(".yml") || is_kustomization(file);
+    let mut chosen: Vec<String> = files
+        .into_iter()
+        .filter(|file| is_yaml(file) && !is_template(file))
+        .collect();
+    chosen.sort();
+    chosen.dedup();
+    chosen
+}
+
+/// Returns the files that kustomizations name as patches, or as resources.
+pub(super) fn named(files: &BTreeMap<String, Known>) -> (BTreeSet<&str>, BTreeSet<&str>) {
+    let patches = files.values().flat_map(|known| &known.patches);
+    let resources = files.values().flat_map(|known| &known.resources);
+    (
+        patches.map(String::as_str).collect(),
+        resources.map(String::as_str).collect(),
+    )
+}

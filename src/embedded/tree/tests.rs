@@ -1,0 +1,85 @@
+use serde_json::json;
+
+use super::index::{Held, Index, Known};
+use super::place::{Layout, choose};
+
+fn index(files: &[(&str, &str, &str)]) -> Index {
+    let mut index = Index::default();
+    for (path, resource, name) in files {
+        let known: &mut Known = index.files.entry((*path).to_owned()).or_default();
+        known.objects.push(Held {
+            resource: (*resource).to_owned(),
+            namespace: String::new(),
+            name: (*name).to_owned(),
+            document: known.objects.len(),
+            line: 1,
+            says_namespace: false,
+        });
+    }
+    index
+}
+
+#[test]
+fn new_objects_go_where_their_neighbours_lie() {
+    let (pins, releases) = ("openchoreo.dev/releasepins", "openchoreo.dev/releases");
+    let pin = json!({"kind": "ReleasePin", "metadata": {"name": "cart-prod"}, "spec": {"component": "cart", "environment": "prod"}});
+    let release = json!({"kind": "Release", "metadata": {"name": "cart-v2"}, "spec": {"component": {"name": "cart"}}});
+    let none = Layout::default();
+    for (files, object, resource, expected) in [
+        (&[][..], &pin, pins, "releasepins/prod/cart.yaml"),
+        (&[], &release, releases, "releases/cart/cart-v2.yaml"),
+        // Of the same environment before of the same component.
+        (
+            &[
+                ("envs/prod/mail.yaml", pins, "mail-prod"),
+                ("envs/dev/cart.yaml", pins, "cart-dev"),
+            ],
+            &pin,
+            pins,
+            "envs/prod/cart.yaml",
+        ),
+        (
+            &[("envs/dev/cart.yaml", pins, "cart-dev")],
+            &pin,
+            pins,
+            "envs/prod/cart.yaml",
+        ),
+        (
+            &[("pins/mail-dev.yaml", pins, "mail-dev")],
+            &pin,
+            pins,
+            "pins/cart-prod.yaml",
+        ),
+        (
+            &[
+                ("cart/lock/cart-v1.yaml", releases, "cart-v1"),
+                ("mail/lock/mail-v1.yaml", releases, "mail-v1"),
+            ],
+            &release,
+            releases,
+            "cart/lock/cart-v2.yaml",
+        ),
+        // A file of several takes another one.
+        (
+            &[
+                ("all.yaml", releases, "cart-v0"),
+                ("all.yaml", releases, "cart-v1"),
+            ],
+            &release,
+            releases,
+            "all.yaml",
+        ),
+    ] {
+        let found = choose(&none, &index(files), "", resource, object);
+        assert_eq!(found, expected, "{files:?}");
+    }
+    let layout = Layout(
+        [(
+            "Release".to_owned(),
+            "lock/{component}/{name}.yaml".to_owned(),
+        )]
+        .into(),
+    );
+    let found = choose(&layout, &index(&[]), "deploy", releases, &release);
+    assert_eq!(found, "deploy/lock/cart/cart-v2.yaml");
+}

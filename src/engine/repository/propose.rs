@@ -1,0 +1,268 @@
+//! From plans to edits of files.
+
+use kube::ResourceExt;
+use kube::core::Resource;
+use serde_json::{Value, json};
+
+use super::{Proposal, ProposeError, message};
+use crate::api::audit::Action;
+use crate::api::pin::ReleasePinSpec;
+use crate::api::reference::NameRef;
+use crate::api::release::{Mark, Verdict};
+use crate::api::{Release, ReleasePin, labels};
+use crate::embedded::tree::{Place, Trailers, Tree, Wish};
+use crate::engine::actions::gc::{Candidate, Collection};
+use crate::engine::actions::mark::Marking;
+use crate::engine::plan::{Item, Plan};
+
+/// Where pins are.
+const PINS: &str = "openchoreo.dev/releasepins";
+/// Where releases are.
+const RELEASES: &str = "openchoreo.dev/releases";
+
+/// Makes the commit of a plan, with the release that it needs and that is not there yet.
+pub fn plan(tree: &Tree, plan: &Plan, unmade: Option<&Release>) -> Result<Proposal, ProposeError> {
+    let mut wishes = Vec::new();
+    let mut warnings = Vec::new();
+    if let Some(release) = unmade {
+        wishes.push(new(tree, RELEASES, document(release), &mut warnings));
+    }
+    for item in plan.items.iter().filter(|item| !item.unchanged) {
+        let place = tree.place(PINS, &item.pin.namespace, &item.pin.name);
+        wishes.push(match place {
+            Some(place) => moved(tree, place, item)?,
+            None => new(tree, PINS, pin(item), &mut warnings),
+        });
+    }
+    Ok(Proposal {
+        operation: plan.operation.clone(),
+        message: message::of_plan(plan),
+        edits: tree.edits(&wishes)?,
+        warnings,
+    })
+}
+
+/// The pin's document with what the change makes of it, and everything else as it is.
+fn moved(tree: &Tree, place: Place, item: &Item) -> Result<Wish, ProposeError> {
+    let mut document = tree.document(&place)?;
+    let holds = serde_json::to_value(&item.holds).unwrap_or_default();
+    let spec = document.get_mut("spec").and_then(Value::as_object_mut);
+    if let Some(spec) = spec {
+        let reference = spec.entry("releaseRef").or_insert_with(|| json!({}));
+        if reference["name"] != item.release_ref.as_str() {
+            *reference = with(reference, "name", item.release_ref.as_str().into());
+        }
+        let known = spec.get("holds").cloned().unwrap_or_else(|| json!([]));
+        // However the file writes a time, the same hold is the same.
+        let same = serde_json::from_value::<Vec<crate::api::pin::Hold>>(known.clone());
+        match same.is_ok_and(|known| known == item.holds) {
+            true => {}
+            false if item.holds.is_empty() => {
+                spec.remove("holds");
+            }
+            false => {
+                spec.insert("holds".to_owned(), keep(&known, holds));
+            }
+        }
+    }
+    Ok(Wish::Set { place, document })
+}
+
+/// Takes the holds that stay as the file writes them.
+fn keep(known: &Value, wanted: Value) -> Value {
+    let written = known.as_array().cloned().unwrap_or_default();
+    let wanted = wanted.as_array().cloned().unwrap_or_default();
+    let hold = |value: &Value| serde_json::from_value::<crate::api::pin::Hold>(value.clone()).ok();
+    let kept = wanted.into_iter().map(|wanted| {
+        let own = hold(&wanted);
+        let same = written
+            .iter()
+            .find(|known| own.is_some() && hold(known) == own);
+        same.cloned().unwrap_or(wanted)
+    });
+    kept.collect::<Vec<Value>>().into()
+}
+
+fn with(object: &Value, field: &str, value: Value) -> Value {
+    let mut object = object.clone();
+    object[field] = value;
+    object
+}
+
+fn pin(item: &Item) -> Value {
+    let mut pin = ReleasePin::new(
+        &item.pin.name,
+        ReleasePinSpec {
+            component: item.component.clone(),
+            environment: item.environment.clone(),
+            release_ref: NameRef::new(&item.release_ref),
+            holds: item.holds.clone(),
+        },
+    );
+    pin.metadata.namespace = Some(item.pin.namespace.to_string());
+    for (label, value) in [
+        (labels::COMPONENT, &item.component),
+        (labels::ENVIRONMENT, &item.environment),
+    ] {
+        pin.labels_mut().insert(label.to_owned(), value.clone());
+    }
+    document(&pin)
+}
+
+/// An object as a file holds it.
+fn document<K: Resource<DynamicType = ()> + serde::Serialize>(object: &K) -> Value {
+    let mut value = serde_json::to_value(object).unwrap_or_default();
+    if let Some(map) = value.as_object_mut() {
+        map.remove("status");
+        map.insert("apiVersion".to_owned(), K::api_version(&()).as_ref().into());
+        map.insert("kind".to_owned(), K::kind(&()).as_ref().into());
+    }
+    value
+}
+
+/// A new object, written as its neighbours are.
+fn new(tree: &Tree, resource: &str, mut document: Value, warnings: &mut Vec<String>) -> Wish {
+    let namespace = document["metadata"]["namespace"]
+        .as_str()
+        .map(str::to_owned);
+    let own = namespace.is_none_or(|namespace| namespace == tree.namespace());
+    if own
+        && !tree.says_namespaces(resource)
+        && let Some(meta) = document.get_mut("metadata").and_then(Value::as_object_mut)
+    {
+        meta.remove("namespace");
+    }
+    let path = tree.new_file(resource, &document);
+    if let Some(beside) = tree.kustomization_beside(&path) {
+        warnings.push(format!(
+            "{path} is new and {beside} does not name it: add it to its resources"
+        ));
+    }
+    Wish::New {
+        resource: resource.to_owned(),
+        document,
+    }
+}
+
+/// Makes the commit of a new release.
+pub fn release(
+    tree: &Tree,
+    release: &Release,
+    operation: &str,
+    reason: Option<&str>,
+) -> Result<Proposal, ProposeError> {
+    let mut warnings = Vec::new();
+    let wish = new(tree, RELEASES, document(release), &mut warnings);
+    let name = release.name_any();
+    let trailers = [
+        (Trailers::OPERATION, operation.to_owned()),
+        (Trailers::ACTION, "Release".to_owned()),
+        (Trailers::COMPONENT, release.spec.component.name.clone()),
+        (Trailers::TO, name.clone()),
+    ];
+    Ok(Proposal {
+        operation: operation.to_owned(),
+        message: message::message(&format!("release {name}"), reason, &trailers),
+        edits: tree.edits(&[wish])?,
+        warnings,
+    })
+}
+
+/// Makes the commit of a mark.
+pub fn marking(tree: &Tree, marking: &Marking, mark: &Mark) -> Result<Proposal, ProposeError> {
+    let name = &marking.release.name;
+    let place = tree.place(RELEASES, &marking.release.namespace, name);
+    let place = place.ok_or_else(|| ProposeError::NoFile(format!("release {name}")))?;
+    let mut document = tree.document(&place)?;
+    let text = serde_json::to_string(mark).unwrap_or_default();
+    let meta = &mut document["metadata"];
+    let mut annotations = meta["annotations"].clone();
+    if !annotations.is_object() {
+        annotations = json!({});
+    }
+    annotations[labels::MARK] = text.into();
+    meta["annotations"] = annotations;
+    let component = document["spec"]["component"]["name"].as_str();
+    let component = component.unwrap_or_default().to_owned();
+    let (action, word) = match marking.verdict {
+        Verdict::Bad => (Action::MarkBad, "bad"),
+        Verdict::Good => (Action::MarkGood, "good"),
+    };
+    let mut trailers = message::begin(&marking.operation, action);
+    trailers.push((Trailers::COMPONENT, component));
+    trailers.push((Trailers::TO, name.to_string()));
+    Ok(Proposal {
+        operation: marking.operation.clone(),
+        message: message::message(
+            &format!("mark {name} {word}"),
+            marking.reason.as_deref(),
+            &trailers,
+        ),
+        edits: tree.edits(&[Wish::Set { place, document }])?,
+        warnings: Vec::new(),
+    })
+}
+
+/// What becomes of what a collection lets go.
+#[derive(Debug)]
+pub struct Collected<'c> {
+    /// The commit.
+    pub proposal: Proposal,
+    /// What goes with it.
+    pub going: Vec<&'c Candidate>,
+    /// What stays after all, and why.
+    pub staying: Vec<(&'c Candidate, String)>,
+}
+
+/// Makes the commit of a collection.
+pub fn collection<'c>(tree: &Tree, plan: &'c Collection) -> Result<Collected<'c>, ProposeError> {
+    let mut wishes = Vec::new();
+    let (mut going, mut staying) = (Vec::new(), Vec::new());
+    let places = tree.places(RELEASES);
+    let named = tree.named_by_kustomizations();
+    for candidate in plan.releases.iter().filter(|candidate| candidate.goes()) {
+        let key = (&*candidate.key.namespace, &*candidate.key.name);
+        match places.get(&(key.0.to_owned(), key.1.to_owned())) {
+            None => staying.push((candidate, "it lies in no file".to_owned())),
+            Some(place) if named.contains(&place.path) => {
+                let why = format!(
+                    "a kustomization names {}: take it out there first",
+                    place.path
+                );
+                staying.push((candidate, why));
+            }
+            Some(place) => {
+                wishes.push(Wish::Remove {
+                    place: place.clone(),
+                });
+                going.push(candidate);
+            }
+        }
+    }
+    let mut trailers = message::begin(&plan.operation, Action::Collect);
+    let components: std::collections::BTreeSet<&str> = going
+        .iter()
+        .filter_map(|candidate| candidate.component.as_deref())
+        .collect();
+    trailers.extend(
+        components
+            .into_iter()
+            .map(|component| (Trailers::COMPONENT, component.to_owned())),
+    );
+    let noun = if going.len() == 1 {
+        "release"
+    } else {
+        "releases"
+    };
+    let subject = format!("remove {} {noun} that nobody needs any more", going.len());
+    Ok(Collected {
+        proposal: Proposal {
+            operation: plan.operation.clone(),
+            message: message::message(&subject, plan.reason.as_deref(), &trailers),
+            edits: tree.edits(&wishes)?,
+            warnings: Vec::new(),
+        },
+        going,
+        staying,
+    })
+}

@@ -1,0 +1,390 @@
+//! Edits of files as one commit, on the branch that is checked out or on another one.
+//!
+//! On the branch that is checked out the files are edited first and `git commit --only` takes them: hooks see
+//! what they always see, signatures are made where the configuration says so, and what the user has staged
+//! of other files stays staged and uncommitted. Another branch is the matter of [`super::elsewhere`].
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::journal::{Interrupted, Journal, Noted, hash};
+use super::{GitError, State, WorkTree, told};
+
+/// What becomes of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileEdit {
+    /// The path from the root of the work tree, with `/`.
+    pub path: String,
+    /// What the file said when the edit was made; None where it was not there.
+    pub before: Option<Vec<u8>>,
+    /// What it says afterwards; None where it goes.
+    pub after: Option<Vec<u8>>,
+}
+
+/// A commit that is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// The files.
+    pub edits: &'a [FileEdit],
+    /// The message, trailers included.
+    pub message: &'a str,
+    /// Identifies the operation in the trailers of the message.
+    pub operation: &'a str,
+    /// The branch; the one that is checked out where it is left out.
+    pub branch: Option<&'a str>,
+}
+
+/// A commit that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// Its id.
+    pub commit: String,
+    /// The branch that it is on.
+    pub branch: String,
+}
+
+/// Why no commit was made. Nothing is left behind.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// HEAD is detached.
+    #[error("no branch is checked out (HEAD is detached), so a commit would be lost")]
+    Detached,
+    /// Something is under way.
+    #[error("{0} is in progress")]
+    UnderWay(&'static str),
+    /// A file that would be touched has changes that are not committed.
+    #[error("{path} has changes that are not committed")]
+    Dirty {
+        /// Which.
+        path: String,
+    },
+    /// A file has changed since the plan was made.
+    #[error("{path} has changed since the plan was made")]
+    Changed {
+        /// Which.
+        path: String,
+    },
+    /// Git is at work, or was killed at it.
+    #[error("git is at work here: {} is there", lock.display())]
+    Busy {
+        /// The file that says so.
+        lock: PathBuf,
+    },
+    /// The branch has another state of the file than the one that was planned from.
+    #[error("branch {branch} has another {path} than what is checked out")]
+    Differs {
+        /// The branch.
+        branch: String,
+        /// The file.
+        path: String,
+    },
+    /// The branch is checked out somewhere else.
+    #[error("branch {branch} is checked out in {place}")]
+    CheckedOut {
+        /// The branch.
+        branch: String,
+        /// Where.
+        place: String,
+    },
+    /// The name is none for a branch.
+    #[error("{0:?} is no name for a branch")]
+    NoBranchName(String),
+    /// Git or one of its hooks refused the commit.
+    #[error("git refused the commit, and everything is as it was: {0}")]
+    Refused(String),
+    /// Git could not be asked.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl CommitError {
+    /// Tells whether what was planned from is no more.
+    pub fn is_stale(&self) -> bool {
+        matches!(
+            self,
+            Self::Changed { .. } | Self::Differs { .. } | Self::Busy { .. }
+        )
+    }
+
+    /// Says what the person can do.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Detached => "git switch BRANCH first, or name one with --branch".to_owned(),
+            Self::UnderWay(_) => "finish it or abort it first: git status says how".to_owned(),
+            Self::Dirty { path } => format!(
+                "git diff {path} shows them; commit them, git stash them, or git restore {path}"
+            ),
+            Self::Changed { .. } => "look at the new plan: run the command again".to_owned(),
+            Self::Busy { lock } => format!(
+                "wait for it; if no git runs any more, remove {}",
+                lock.display()
+            ),
+            Self::Differs { branch, .. } => format!("git switch {branch}, and run it there"),
+            Self::CheckedOut { place, .. } => format!("run it there: --repo {place}"),
+            Self::NoBranchName(_) | Self::Refused(_) | Self::Git(_) => return None,
+        })
+    }
+}
+
+/// How long somebody else's git may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The right to commit in a work tree; others wait for it.
+#[derive(Debug)]
+pub struct Turn<'w> {
+    pub(super) tree: &'w WorkTree,
+    _lock: File,
+}
+
+impl WorkTree {
+    /// Waits for the right to commit, and clears up after whoever was interrupted.
+    pub fn turn(&self) -> Result<(Turn<'_>, Option<Interrupted>), CommitError> {
+        let notes = self.notes();
+        let failed = |error| GitError::File {
+            file: notes.clone(),
+            error,
+        };
+        std::fs::create_dir_all(&notes).map_err(failed)?;
+        let lock = File::create(notes.join("lock")).map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        self.wait_for_git()?;
+        let interrupted = self.recover()?;
+        let turn = Turn {
+            tree: self,
+            _lock: lock,
+        };
+        Ok((turn, interrupted))
+    }
+
+    /// Waits until nobody else's git works on the index.
+    fn wait_for_git(&self) -> Result<(), CommitError> {
+        let lock = self.git_dir().join("index.lock");
+        let begun = Instant::now();
+        while lock.exists() {
+            if begun.elapsed() > PATIENCE {
+                return Err(CommitError::Busy { lock });
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// Writes a file of git's directory, whole or not at all.
+    pub(super) fn write_private(&self, file: &Path, bytes: &[u8]) -> Result<(), GitError> {
+        let new = file.with_extension("new");
+        let write = || {
+            let mut out = File::create(&new)?;
+            out.write_all(bytes)?;
+            out.sync_data()?;
+            std::fs::rename(&new, file)
+        };
+        write().map_err(|error| GitError::File {
+            file: file.to_owned(),
+            error,
+        })
+    }
+
+    /// Replaces a file of the work tree, whole or not at all, and keeps its permissions.
+    pub fn replace(&self, path: &str, bytes: &[u8]) -> Result<(), GitError> {
+        let file = self.root().join(path);
+        let name: String = path
+            .chars()
+            .map(|c| if c == '/' { '_' } else { c })
+            .collect();
+        let name: String = name.chars().rev().take(100).collect();
+        let aside = self
+            .notes()
+            .join(format!("{name}.{}.new", std::process::id()));
+        let write = || {
+            if let Some(parent) = file.parent() {
+                std::fs::create_dir_all(parent)?;
+            }
+            std::fs::create_dir_all(self.notes())?;
+            let mut out = File::create(&aside)?;
+            out.write_all(bytes)?;
+            if let Ok(known) = std::fs::metadata(&file) {
+                out.set_permissions(known.permissions())?;
+            }
+            out.sync_data()?;
+            match std::fs::rename(&aside, &file) {
+                // Git's directory is on another file system.
+                Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => {
+                    let beside = file.with_extension("bowline-new");
+                    std::fs::copy(&aside, &beside)?;
+                    std::fs::rename(&beside, &file)?;
+                    std::fs::remove_file(&aside)
+                }
+                renamed => renamed,
+            }
+        };
+        write().map_err(|error| GitError::File {
+            file: file.clone(),
+            error,
+        })
+    }
+}
+
+impl Turn<'_> {
+    /// Makes the commit, or nothing at all.
+    pub fn commit(&self, wanted: &Wanted<'_>) -> Result<Made, CommitError> {
+        let state = self.tree.state()?;
+        match wanted.branch {
+            Some(branch) if state.branch.as_deref() != Some(branch) => {
+                self.check(&state, wanted)?;
+                self.elsewhere(&state, branch, wanted)
+            }
+            _ => {
+                let branch = state.branch.clone().ok_or(CommitError::Detached)?;
+                if let Some(what) = state.under_way {
+                    return Err(CommitError::UnderWay(what));
+                }
+                self.check(&state, wanted)?;
+                self.here(&state, branch, wanted)
+            }
+        }
+    }
+
+    /// Every file has to be as it was when the edit was made, and as it was committed.
+    fn check(&self, state: &State, wanted: &Wanted<'_>) -> Result<(), CommitError> {
+        for edit in wanted.edits {
+            let path = || edit.path.clone();
+            if state.dirty.contains(&edit.path) {
+                return Err(CommitError::Dirty { path: path() });
+            }
+            let file = self.tree.root().join(&edit.path);
+            let there = match std::fs::read(&file) {
+                Ok(bytes) => Some(bytes),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+                Err(error) => return Err(GitError::File { file, error }.into()),
+            };
+            if there != edit.before {
+                return Err(CommitError::Changed { path: path() });
+            }
+        }
+        // A file that git does not know yet would bring more into the commit than was planned.
+        let known: Vec<String> = wanted
+            .edits
+            .iter()
+            .filter(|edit| edit.before.is_some())
+            .map(|edit| edit.path.clone())
+            .collect();
+        if let Some(path) = self.untracked(&known)? {
+            return Err(CommitError::Dirty { path });
+        }
+        Ok(())
+    }
+
+    /// Finds a file that is not tracked.
+    fn untracked(&self, paths: &[String]) -> Result<Option<String>, GitError> {
+        if paths.is_empty() {
+            return Ok(None);
+        }
+        let tracked = self.tree.ask(["ls-files", "-z"])?;
+        let tracked: std::collections::HashSet<&str> = tracked.split('\0').collect();
+        let missing = paths.iter().find(|path| !tracked.contains(path.as_str()));
+        Ok(missing.cloned())
+    }
+
+    fn here(
+        &self,
+        state: &State,
+        branch: String,
+        wanted: &Wanted<'_>,
+    ) -> Result<Made, CommitError> {
+        let tree = self.tree;
+        let message = tree.notes().join("message");
+        tree.write_private(&message, wanted.message.as_bytes())?;
+        let journal = Journal {
+            operation: wanted.operation.to_owned(),
+            subject: wanted.message.lines().next().unwrap_or_default().to_owned(),
+            head: state.head.clone(),
+            files: wanted.edits.iter().map(noted).collect(),
+        };
+        tree.write_journal(&journal)?;
+        let made = self
+            .edit(wanted.edits)
+            .map_err(CommitError::from)
+            .and_then(|()| self.commit_only(&message, wanted.edits));
+        if let Err(error) = made {
+            // Where putting back fails as well, the journal stays for the next one.
+            tree.put_back(&journal)?;
+            tree.end_journal()?;
+            return Err(error);
+        }
+        tree.end_journal()?;
+        let commit = tree.commit_of("HEAD")?.ok_or(GitError::NotUnderstood {
+            command: "rev-parse HEAD",
+        })?;
+        Ok(Made { commit, branch })
+    }
+
+    fn edit(&self, edits: &[FileEdit]) -> Result<(), GitError> {
+        let tree = self.tree;
+        for edit in edits {
+            let file = tree.root().join(&edit.path);
+            match &edit.after {
+                Some(bytes) => tree.replace(&edit.path, bytes)?,
+                None => {
+                    std::fs::remove_file(&file).map_err(|error| GitError::File { file, error })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn commit_only(&self, message: &Path, edits: &[FileEdit]) -> Result<(), CommitError> {
+        let tree = self.tree;
+        let paths = |of: &dyn Fn(&FileEdit) -> bool| -> Vec<u8> {
+            let paths = edits.iter().filter(|edit| of(edit));
+            let paths: Vec<&str> = paths.map(|edit| edit.path.as_str()).collect();
+            paths.join("\0").into_bytes()
+        };
+        let created = paths(&|edit| edit.before.is_none());
+        if !created.is_empty() {
+            // Git commits only what it knows by name.
+            let output = tree.output(
+                tree.root(),
+                [
+                    "add",
+                    "--intent-to-add",
+                    "--pathspec-from-file=-",
+                    "--pathspec-file-nul",
+                ],
+                &[],
+                &created,
+            )?;
+            told("add", output)?;
+        }
+        let message = message.to_string_lossy();
+        let output = tree.output(
+            tree.root(),
+            [
+                "commit",
+                "--only",
+                "--quiet",
+                "--cleanup=whitespace",
+                "--file",
+                &message,
+                "--pathspec-from-file=-",
+                "--pathspec-file-nul",
+            ],
+            &[],
+            &paths(&|_| true),
+        )?;
+        match told("commit", output) {
+            Ok(_) => Ok(()),
+            Err(GitError::Refused { said, .. }) => Err(CommitError::Refused(said)),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn noted(edit: &FileEdit) -> Noted {
+    Noted {
+        path: edit.path.clone(),
+        created: edit.before.is_none(),
+        after: edit.after.as_deref().map(hash),
+    }
+}

@@ -1,0 +1,295 @@
+//! The user's git: the program itself, in one work tree, under the user's own configuration.
+//!
+//! Commits are made by `git` and not by a library: hooks, signatures, filters, identities, credential helpers
+//! and whatever a later version of git knows are then as everywhere else on this machine. What is here asks
+//! and tells the program, and knows nothing of what the files mean.
+//!
+//! Everything blocks; whoever must not wait calls it from a thread that may.
+
+pub mod commit;
+mod elsewhere;
+mod journal;
+pub mod log;
+pub mod push;
+pub mod state;
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+pub use state::State;
+
+/// Why git could not be asked, or what it answered.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// The program is not there.
+    #[error("git cannot be started ({0}); install it, or put it on the PATH")]
+    NoGit(std::io::Error),
+    /// The directory is in no work tree.
+    #[error("{} is in no git work tree ({why})", directory.display())]
+    NoWorkTree {
+        /// The directory.
+        directory: PathBuf,
+        /// What git says.
+        why: String,
+    },
+    /// Git refused.
+    #[error("git {command}: {said}")]
+    Refused {
+        /// What it was told.
+        command: String,
+        /// What it said.
+        said: String,
+    },
+    /// A file of the work tree or of git's directory could not be read or written.
+    #[error("{}: {error}", file.display())]
+    File {
+        /// Which.
+        file: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// Git's answer makes no sense.
+    #[error("git {command} answered in a way that is not understood")]
+    NotUnderstood {
+        /// What it was told.
+        command: &'static str,
+    },
+}
+
+/// Variables that would point git somewhere else than where it is told to look.
+const ELSEWHERE: [&str; 6] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_COMMON_DIR",
+    "GIT_PREFIX",
+];
+
+/// A git work tree, or a directory of one.
+#[derive(Clone, Debug)]
+pub struct WorkTree {
+    root: PathBuf,
+    scope: PathBuf,
+    git_dir: PathBuf,
+    variables: BTreeMap<OsString, OsString>,
+}
+
+impl WorkTree {
+    /// Finds the work tree that a directory is in.
+    pub fn open(
+        directory: &Path,
+        variables: &BTreeMap<OsString, OsString>,
+    ) -> Result<Self, GitError> {
+        let no_work_tree = |why: String| GitError::NoWorkTree {
+            directory: directory.to_owned(),
+            why,
+        };
+        let scope = directory
+            .canonicalize()
+            .map_err(|error| no_work_tree(error.to_string()))?;
+        let mut variables = variables.clone();
+        for name in ELSEWHERE {
+            variables.remove(OsStr::new(name));
+        }
+        let mut found = Self {
+            root: scope.clone(),
+            git_dir: PathBuf::new(),
+            scope,
+            variables,
+        };
+        let answer = found.ask(["rev-parse", "--show-toplevel", "--absolute-git-dir"]);
+        let answer = answer.map_err(|error| match error {
+            GitError::Refused { said, .. } => no_work_tree(said),
+            error => error,
+        })?;
+        let mut lines = answer.lines();
+        let (Some(root), Some(git_dir)) = (lines.next(), lines.next()) else {
+            return Err(no_work_tree("the repository is bare".to_owned()));
+        };
+        found.root = PathBuf::from(root);
+        found.git_dir = PathBuf::from(git_dir);
+        Ok(found)
+    }
+
+    /// Returns the directory that paths are relative to.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the directory that was named; files outside of it are left alone.
+    pub fn scope(&self) -> &Path {
+        &self.scope
+    }
+
+    /// Returns git's own directory of this work tree.
+    pub fn git_dir(&self) -> &Path {
+        &self.git_dir
+    }
+
+    /// Lists the files below the directory that was named: tracked ones, and others that are not ignored.
+    pub fn files(&self) -> Result<Vec<String>, GitError> {
+        let listed = self.ask_in(
+            &self.scope,
+            [
+                "ls-files",
+                "-z",
+                "-c",
+                "-o",
+                "--exclude-standard",
+                "--full-name",
+            ],
+        )?;
+        let mut files: Vec<String> = listed
+            .split('\0')
+            .filter(|file| !file.is_empty())
+            .map(str::to_owned)
+            .collect();
+        // What is in conflict is listed once for each side.
+        files.dedup();
+        Ok(files)
+    }
+
+    /// Returns what a commit has at a path; None where it has nothing there.
+    pub fn blob(&self, revision: &str, path: &str) -> Result<Option<Vec<u8>>, GitError> {
+        let place = format!("{revision}:{path}");
+        let output = self.output(&self.root, ["cat-file", "blob", place.as_str()], &[], b"")?;
+        Ok(output.status.success().then_some(output.stdout))
+    }
+
+    /// Reads many blobs at once, by their ids or by `REVISION:PATH`; None for what is not there.
+    pub fn blobs(&self, names: &[String]) -> Result<Vec<Option<Vec<u8>>>, GitError> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let asked = names.join("\n") + "\n";
+        let output = self.output(
+            &self.root,
+            ["cat-file", "--batch", "--buffer"],
+            &[],
+            asked.as_bytes(),
+        )?;
+        let broken = || GitError::NotUnderstood {
+            command: "cat-file --batch",
+        };
+        let mut rest = output.stdout.as_slice();
+        let mut found = Vec::with_capacity(names.len());
+        for _ in names {
+            let end = rest.iter().position(|byte| *byte == b'\n');
+            let end = end.ok_or_else(broken)?;
+            let (line, after) = rest.split_at_checked(end).ok_or_else(broken)?;
+            let line = String::from_utf8_lossy(line);
+            rest = after.get(1..).unwrap_or_default();
+            let size = line.rsplit(' ').next().and_then(|size| size.parse().ok());
+            let size: Option<usize> = size.filter(|_| line.contains(" blob "));
+            found.push(match size {
+                None => None,
+                Some(size) => {
+                    let (bytes, after) = rest.split_at_checked(size).ok_or_else(broken)?;
+                    rest = after.get(1..).unwrap_or_default();
+                    Some(bytes.to_vec())
+                }
+            });
+        }
+        Ok(found)
+    }
+
+    /// Returns the commit that a revision names; None where it names none.
+    pub fn commit_of(&self, revision: &str) -> Result<Option<String>, GitError> {
+        let name = format!("{revision}^{{commit}}");
+        let output = self.output(
+            &self.root,
+            [
+                "rev-parse",
+                "--verify",
+                "--quiet",
+                "--end-of-options",
+                name.as_str(),
+            ],
+            &[],
+            b"",
+        )?;
+        let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        Ok(output.status.success().then_some(said))
+    }
+
+    /// Runs git in the root of the work tree and returns what it printed.
+    pub(crate) fn ask<const N: usize>(&self, arguments: [&str; N]) -> Result<String, GitError> {
+        self.ask_in(&self.root, arguments)
+    }
+
+    fn ask_in<const N: usize>(
+        &self,
+        directory: &Path,
+        arguments: [&str; N],
+    ) -> Result<String, GitError> {
+        let output = self.output(directory, arguments, &[], b"")?;
+        let shown = arguments.first().copied().unwrap_or_default();
+        told(shown, output)
+    }
+
+    /// Runs git with something on its standard input, and with variables of its own.
+    fn output<'a>(
+        &self,
+        directory: &Path,
+        arguments: impl IntoIterator<Item = &'a str>,
+        variables: &[(&str, &OsStr)],
+        input: &[u8],
+    ) -> Result<Output, GitError> {
+        let mut command = Command::new("git");
+        command
+            .current_dir(directory)
+            .env_clear()
+            .envs(&self.variables)
+            .env("LC_ALL", "C")
+            // Paths are paths, whatever characters they have.
+            .env("GIT_LITERAL_PATHSPECS", "1")
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        for (name, value) in variables {
+            command.env(name, value);
+        }
+        let mut child = command.spawn().map_err(GitError::NoGit)?;
+        let stdin = child.stdin.take();
+        std::thread::scope(|scope| {
+            if let Some(mut stdin) = stdin {
+                scope.spawn(move || {
+                    // Whoever does not read all of it has its reasons, and says them.
+                    let _ = stdin.write_all(input);
+                });
+            }
+            child.wait_with_output().map_err(GitError::NoGit)
+        })
+    }
+}
+
+/// Returns what git printed, or its complaint.
+fn told(command: &str, output: Output) -> Result<String, GitError> {
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(GitError::Refused {
+            command: command.to_owned(),
+            said: complaint(&output),
+        }),
+    }
+}
+
+/// What git said when it refused: hooks speak on either channel.
+fn complaint(output: &Output) -> String {
+    let said = [&output.stderr, &output.stdout]
+        .map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());
+    let said: Vec<&str> = said
+        .iter()
+        .map(String::as_str)
+        .filter(|text| !text.is_empty())
+        .collect();
+    match said.is_empty() {
+        true => format!("it ended with {}", output.status),
+        false => said.join("\n"),
+    }
+}

@@ -1,0 +1,162 @@
+//! Sending a branch to a remote, and looking what is there.
+
+use super::{GitError, WorkTree, complaint};
+
+/// Why a branch was not pushed. The commit stays.
+#[derive(Debug, thiserror::Error)]
+pub enum PushError {
+    /// There is no remote, or several and none is meant.
+    #[error("which remote is meant is not known{}", known(.0))]
+    NoRemote(Vec<String>),
+    /// Somebody else was faster.
+    #[error("{remote} has commits on {branch} that are not here, so the push was rejected")]
+    Rejected {
+        /// The remote.
+        remote: String,
+        /// The branch.
+        branch: String,
+    },
+    /// The remote refuses, by a rule of its own.
+    #[error("{remote} refused the push of {branch}: {said}")]
+    Refused {
+        /// The remote.
+        remote: String,
+        /// The branch.
+        branch: String,
+        /// What it said.
+        said: String,
+    },
+    /// The remote could not be reached, or did not let us in.
+    #[error("{remote} could not be reached: {said}")]
+    Unreachable {
+        /// The remote.
+        remote: String,
+        /// What git said.
+        said: String,
+    },
+    /// Git could not be asked.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+fn known(remotes: &[String]) -> String {
+    match remotes.is_empty() {
+        true => ": there is none".to_owned(),
+        false => format!("; there is {}", remotes.join(", ")),
+    }
+}
+
+impl PushError {
+    /// Says how to go on; the commit is there already.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NoRemote(remotes) if remotes.is_empty() => {
+                "git remote add origin ADDRESS, then git push".to_owned()
+            }
+            Self::NoRemote(_) => "name one with --remote".to_owned(),
+            Self::Rejected { remote, branch } => format!(
+                "your commit is kept; git pull --rebase {remote} {branch} and git push {remote} {branch}; to give it up: git reset --keep {remote}/{branch}"
+            ),
+            Self::Refused { remote, branch, .. } => format!(
+                "your commit is kept; push it to a branch of its own and open a pull request: git push {remote} {branch}:NAME"
+            ),
+            Self::Unreachable { remote, .. } => {
+                format!("your commit is kept; try again: git push {remote}")
+            }
+            Self::Git(_) => return None,
+        })
+    }
+}
+
+impl WorkTree {
+    /// Returns the remote that is meant: the one that was named, that of the branch, `origin`, or the only one.
+    pub fn remote(&self, named: Option<&str>, branch: &str) -> Result<String, PushError> {
+        let remotes = self.ask(["remote"])?;
+        let remotes: Vec<String> = remotes.lines().map(str::to_owned).collect();
+        let configured = |key: String| -> Result<Option<String>, GitError> {
+            let output = self.output(self.root(), ["config", "--get", key.as_str()], &[], b"")?;
+            let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            Ok(output.status.success().then_some(said))
+        };
+        if let Some(named) = named {
+            return Ok(named.to_owned());
+        }
+        for key in [
+            format!("branch.{branch}.pushRemote"),
+            "remote.pushDefault".to_owned(),
+            format!("branch.{branch}.remote"),
+        ] {
+            if let Some(found) = configured(key)?.filter(|found| remotes.contains(found)) {
+                return Ok(found);
+            }
+        }
+        match remotes.as_slice() {
+            [only] => Ok(only.clone()),
+            several if several.iter().any(|name| name == "origin") => Ok("origin".to_owned()),
+            _ => Err(PushError::NoRemote(remotes)),
+        }
+    }
+
+    /// Pushes a branch to the branch of the same name; never by force.
+    pub fn push(&self, remote: &str, branch: &str) -> Result<(), PushError> {
+        let refs = format!("refs/heads/{branch}:refs/heads/{branch}");
+        let arguments = ["push", "--porcelain", remote, refs.as_str()];
+        let output = self.output(self.root(), arguments, &quiet(), b"")?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stdout);
+        let (remote, branch) = (remote.to_owned(), branch.to_owned());
+        // `!\tref:ref\t[rejected] (fetch first)`; what a server forbids is `[remote rejected]`.
+        let verdict = said.lines().find(|line| line.starts_with('!'));
+        Err(match verdict {
+            Some(line)
+                if line.contains("[rejected]")
+                    || line.contains("(failed to update ref)")
+                    || line.contains("(fetch first)")
+                    || line.contains("cannot lock ref") =>
+            {
+                PushError::Rejected { remote, branch }
+            }
+            Some(_) => PushError::Refused {
+                remote,
+                branch,
+                said: complaint(&output),
+            },
+            None => PushError::Unreachable {
+                remote,
+                said: complaint(&output),
+            },
+        })
+    }
+
+    /// Fetches a branch of a remote, and returns how many commits it has there that are not here; none
+    /// where the remote has no such branch.
+    pub fn fetch(&self, remote: &str, branch: &str) -> Result<u64, PushError> {
+        let refs = format!("+refs/heads/{branch}:refs/remotes/{remote}/{branch}");
+        let arguments = ["fetch", "--quiet", "--no-tags", remote, refs.as_str()];
+        let output = self.output(self.root(), arguments, &quiet(), b"")?;
+        let said = complaint(&output);
+        if !output.status.success() {
+            // A branch that nobody has pushed yet is not behind anything.
+            if said.contains("couldn't find remote ref") {
+                return Ok(0);
+            }
+            return Err(PushError::Unreachable {
+                remote: remote.to_owned(),
+                said,
+            });
+        }
+        let range = format!("refs/heads/{branch}..refs/remotes/{remote}/{branch}");
+        if self.commit_of(&format!("refs/heads/{branch}"))?.is_none() {
+            return Ok(0);
+        }
+        let count = self.ask(["rev-list", "--count", range.as_str()])?;
+        Ok(count.trim().parse().unwrap_or_default())
+    }
+}
+
+/// Git must not ask for a password where nobody can answer.
+fn quiet() -> [(&'static str, &'static std::ffi::OsStr); 1] {
+    [("GIT_TERMINAL_PROMPT", "0".as_ref())]
+}

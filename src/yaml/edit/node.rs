@@ -1,0 +1,208 @@
+//! The nodes of a text with the places where they stand.
+
+use serde_saphyr::granit_parser::{self, Event, Parser, ScalarStyle, Span, StructureStyle};
+
+use crate::yaml::read::place;
+use crate::yaml::{Limits, YamlError};
+
+/// A node of a document, and the bytes that it takes.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) what: What,
+    /// Where its content begins, behind an anchor or a tag.
+    pub(super) start: usize,
+    /// Where its content ends; of a block, where its last entry ends.
+    pub(super) end: usize,
+}
+
+#[derive(Debug)]
+pub(super) enum What {
+    Scalar(ScalarStyle),
+    Alias,
+    Map { flow: bool, entries: Vec<Entry> },
+    List { flow: bool, items: Vec<Node> },
+}
+
+/// An entry of a map.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) key: String,
+    /// Where the key begins and ends.
+    pub(super) key_start: usize,
+    pub(super) key_end: usize,
+    pub(super) value: Node,
+}
+
+impl Node {
+    /// Tells whether nothing stands there, which is null.
+    pub(super) fn is_empty(&self) -> bool {
+        matches!(self.what, What::Scalar(ScalarStyle::Plain)) && self.start == self.end
+    }
+}
+
+impl Entry {
+    /// Where the entry ends.
+    pub(super) fn end(&self) -> usize {
+        match self.value.is_empty() {
+            true => self.key_end,
+            false => self.value.end,
+        }
+    }
+}
+
+enum Open {
+    Map(Vec<Entry>, Option<(String, usize, usize)>),
+    List(Vec<Node>),
+}
+
+struct Frame {
+    open: Open,
+    flow: bool,
+    start: usize,
+}
+
+/// Reads the nodes of every document that says something, in the order of [`crate::yaml::documents`].
+pub(super) fn documents(origin: &str, text: &str) -> Result<Vec<Node>, YamlError> {
+    let mark = match text.starts_with('\u{feff}') {
+        true => '\u{feff}'.len_utf8(),
+        false => 0,
+    };
+    let body = text.get(mark..).unwrap_or_default();
+    let depth = Limits::default().depth.saturating_add(1);
+    let mut options = granit_parser::options! {
+        flow_nesting_limit: depth,
+        block_nesting_limit: depth,
+    };
+    options.set_emit_comments(false);
+    let mut stack: Vec<Frame> = Vec::new();
+    let mut found = Vec::new();
+    for item in Parser::new_from_str_with_options(body, options) {
+        let (event, span) = item.map_err(|error| YamlError::Syntax {
+            place: place(origin, error.marker()),
+            message: error.info(),
+        })?;
+        let (start, end) = bytes(&span, mark);
+        let node = match event {
+            Event::Scalar(content, style, ..) => {
+                if let Some(Frame {
+                    open: Open::Map(_, key @ None),
+                    ..
+                }) = stack.last_mut()
+                {
+                    *key = Some((content.into_owned(), start, end));
+                    continue;
+                }
+                let end = match style {
+                    ScalarStyle::Literal | ScalarStyle::Folded => trimmed(text, start, end),
+                    _ => end,
+                };
+                Node {
+                    what: What::Scalar(style),
+                    start,
+                    end,
+                }
+            }
+            Event::Alias(_) => {
+                if let Some(Frame {
+                    open: Open::Map(_, key @ None),
+                    ..
+                }) = stack.last_mut()
+                {
+                    *key = Some((String::new(), start, end));
+                    continue;
+                }
+                Node {
+                    what: What::Alias,
+                    start,
+                    end,
+                }
+            }
+            Event::MappingStart(style, ..) => {
+                stack.push(Frame {
+                    open: Open::Map(Vec::new(), None),
+                    flow: style == StructureStyle::Flow,
+                    start,
+                });
+                continue;
+            }
+            Event::SequenceStart(style, ..) => {
+                stack.push(Frame {
+                    open: Open::List(Vec::new()),
+                    flow: style == StructureStyle::Flow,
+                    start,
+                });
+                continue;
+            }
+            Event::MappingEnd | Event::SequenceEnd => match stack.pop() {
+                Some(frame) => frame.close(end),
+                None => continue,
+            },
+            _ => continue,
+        };
+        match stack.last_mut() {
+            None if is_nothing(text, &node) => {}
+            None => found.push(node),
+            Some(frame) => frame.take(node),
+        }
+    }
+    Ok(found)
+}
+
+impl Frame {
+    fn take(&mut self, node: Node) {
+        match &mut self.open {
+            Open::List(items) => items.push(node),
+            Open::Map(entries, key) => {
+                if let Some((key, key_start, key_end)) = key.take() {
+                    entries.push(Entry {
+                        key,
+                        key_start,
+                        key_end,
+                        value: node,
+                    });
+                }
+            }
+        }
+    }
+
+    fn close(self, end: usize) -> Node {
+        let Frame { open, flow, start } = self;
+        match open {
+            Open::Map(entries, _) => {
+                let last = entries.last().map_or(start, Entry::end);
+                let first = entries.first().map_or(start, |entry| entry.key_start);
+                Node {
+                    start: if flow { start } else { first },
+                    end: if flow { end } else { last },
+                    what: What::Map { flow, entries },
+                }
+            }
+            Open::List(items) => {
+                let last = items.last().map_or(start, |item| item.end.max(item.start));
+                Node {
+                    start,
+                    end: if flow { end } else { last },
+                    what: What::List { flow, items },
+                }
+            }
+        }
+    }
+}
+
+fn bytes(span: &Span, mark: usize) -> (usize, usize) {
+    let range = span.byte_range().unwrap_or_default();
+    (range.start + mark, range.end + mark)
+}
+
+/// A document of nothing but comments, `---` or null says nothing.
+fn is_nothing(text: &str, node: &Node) -> bool {
+    let plain = matches!(node.what, What::Scalar(ScalarStyle::Plain));
+    let said = text.get(node.start..node.end).unwrap_or_default();
+    plain && matches!(said, "" | "~" | "null" | "Null" | "NULL")
+}
+
+/// Where a block of text ends that the parser lets reach up to what follows it.
+fn trimmed(text: &str, start: usize, end: usize) -> usize {
+    let block = text.get(start..end).unwrap_or_default();
+    start + block.trim_end_matches([' ', '\t', '\r', '\n']).len()
+}

@@ -1,0 +1,218 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// Edits the first document by changing its value.
+fn edited(text: &str, change: impl FnOnce(&mut Value)) -> Result<String, EditError> {
+    let mut wanted = documents("a.yaml", text).unwrap()[0].value.clone();
+    change(&mut wanted);
+    edit("a.yaml", text, 0, &wanted)
+}
+
+/// Counts the lines that are in one text and not in the other, as a diff does.
+fn changed_lines(before: &str, after: &str) -> (usize, usize) {
+    let diff = similar::TextDiff::from_lines(before, after);
+    let count = |tag| {
+        diff.iter_all_changes()
+            .filter(|change| change.tag() == tag)
+            .count()
+    };
+    (
+        count(similar::ChangeTag::Insert),
+        count(similar::ChangeTag::Delete),
+    )
+}
+
+#[test]
+fn one_scalar_changes_and_nothing_else() {
+    let set = |value: &mut Value| value["spec"]["releaseRef"]["name"] = "cart-2".into();
+    for (before, after) in [
+        (
+            "spec:\n  releaseRef:\n    name: cart-1 # why\n",
+            "cart-2 # why",
+        ),
+        (
+            "spec:\r\n  releaseRef:\r\n    name: cart-1\r\n  x: 1\r\n",
+            "name: cart-2\r\n",
+        ),
+        (
+            "spec: {releaseRef: {name: cart-1}, x: [1, 2]}\n",
+            "{name: cart-2}",
+        ),
+        (
+            "spec:\n  releaseRef: {name: 'cart-1'} # a\tb\n",
+            "{name: 'cart-2'} # a\tb",
+        ),
+        (
+            "spec:\n      releaseRef:\n         name: \"cart-1\"\n",
+            "name: \"cart-2\"",
+        ),
+        (
+            "spec:\n  releaseRef:\n    name: &r cart-1\n",
+            "name: &r cart-2",
+        ),
+        (
+            "spec:\n  releaseRef:\n    name: !!str cart-1\n",
+            "name: !!str cart-2",
+        ),
+        (
+            "spec:\n  releaseRef:\n    name: >-\n      cart-1\n  x: 1\n",
+            ">-\n      cart-2\n  x",
+        ),
+        (
+            "# ä\nspec:\n  note: |\n    name: cart-1\n  releaseRef:\n    name: cart-1\n",
+            "releaseRef:\n    name: cart-2",
+        ),
+        (
+            "\u{feff}spec:\n  releaseRef:\n    name: cart-1",
+            "name: cart-2",
+        ),
+        (
+            "spec:\n  ? releaseRef\n  : name: cart-1\n",
+            ": name: cart-2",
+        ),
+    ] {
+        let edited = edited(before, set).unwrap();
+        assert!(edited.contains(after), "{before:?} became {edited:?}");
+        assert_eq!(
+            changed_lines(before, &edited),
+            (1, 1),
+            "{before:?} became {edited:?}"
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_edited_alone_is_refused() {
+    let set = |value: &mut Value| value["spec"]["name"] = "b".into();
+    for (text, why) in [
+        ("x: &a a\nspec:\n  name: *a\n", "alias"),
+        ("spec:\n  name: &a a\nx: *a\n", "more than was asked"),
+        ("spec: &s\n  name: a\nx: *s\n", "more than was asked"),
+        ("spec:\n  name: |\n    a\n    b\n", "several lines"),
+    ] {
+        let error = edited(text, set).unwrap_err().to_string();
+        assert!(error.contains(why), "{text:?}: {error}");
+    }
+    let gone = |value: &mut Value| {
+        value.as_object_mut().unwrap().remove("x");
+    };
+    let error = edited("- 1\n", |value| *value = json!({})).unwrap_err();
+    assert!(
+        matches!(error, EditError::NotSafe { line: 1, .. }),
+        "{error}"
+    );
+    assert!(edited("x: 1\n", gone).is_err());
+}
+
+#[test]
+fn entries_come_and_go_as_lines() {
+    let holds = json!([{"id": "h", "owner": "ana", "since": "2026-01-01T00:00:00Z"}]);
+    for (before, after) in [
+        (
+            "spec:\n  a: 1 # one\n# end\n",
+            "spec:\n  a: 1 # one\n  holds:\n    - id: h\n      owner: ana\n      since: \"2026-01-01T00:00:00Z\"\n# end\n",
+        ),
+        (
+            "spec:\r\n    l:\r\n    - 1\r\n    a: |\r\n       text\r\n\r\nz: 1\r\n",
+            "spec:\r\n    l:\r\n    - 1\r\n    a: |\r\n       text\r\n    holds:\r\n    - id: h\r\n      owner: ana\r\n      since: \"2026-01-01T00:00:00Z\"\r\n\r\nz: 1\r\n",
+        ),
+        (
+            "spec: {a: 1}",
+            "spec: {a: 1, holds: [{id: h, owner: ana, since: \"2026-01-01T00:00:00Z\"}]}",
+        ),
+        (
+            "spec:\n  holds: []\n  a: 1\n",
+            "spec:\n  holds: [{id: h, owner: ana, since: \"2026-01-01T00:00:00Z\"}]\n  a: 1\n",
+        ),
+        (
+            "spec:\n  holds: # none\n  a: 1\n",
+            "spec:\n  holds: # none\n    - id: h\n      owner: ana\n      since: \"2026-01-01T00:00:00Z\"\n  a: 1\n",
+        ),
+    ] {
+        let wanted = holds.clone();
+        let edited = edited(before, |value| value["spec"]["holds"] = wanted).unwrap();
+        assert_eq!(edited, after);
+        // And back.
+        if before.contains("holds") || before.contains('{') {
+            continue;
+        }
+        let back = self::edited(&edited, |value| {
+            value["spec"].as_object_mut().unwrap().remove("holds");
+        });
+        assert_eq!(back.unwrap(), before);
+    }
+    let list = "l:\n  # first\n  - a: 1\n    b: 2\n  # second\n  - a: 3\n  - a: 4 # last\n";
+    let without = edited(list, |value| {
+        value["l"].as_array_mut().unwrap().remove(1);
+    });
+    assert_eq!(
+        without.unwrap(),
+        "l:\n  # first\n  - a: 1\n    b: 2\n  # second\n  - a: 4 # last\n"
+    );
+    let more = edited(list, |value| {
+        value["l"].as_array_mut().unwrap().push(json!({"a": 5}))
+    });
+    assert_eq!(more.unwrap(), format!("{list}  - a: 5\n"));
+}
+
+#[test]
+fn documents_are_cut_out_and_appended() {
+    let text = "# head\na: 1\n---\n# second\nb: |\n  --- no\n---\nc: 3\n";
+    for (at, left) in [
+        (0, "# second\nb: |\n  --- no\n---\nc: 3\n"),
+        (1, "# head\na: 1\n---\nc: 3\n"),
+        (2, "# head\na: 1\n---\n# second\nb: |\n  --- no\n"),
+    ] {
+        assert_eq!(remove("a.yaml", text, at).unwrap().unwrap(), left);
+    }
+    assert_eq!(remove("a.yaml", "a: 1\n", 0).unwrap(), None);
+    assert!(remove("a.yaml", "a: 1\n", 1).is_err());
+    assert_eq!(append("a: 1", &json!({"b": 2})), "a: 1\n---\nb: 2\n");
+    assert_eq!(
+        append("a: 1\r\n", &json!({"b": 2})),
+        "a: 1\r\n---\r\nb: 2\r\n"
+    );
+}
+
+fn leaf() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        "[a-z]{1,6}".prop_map(Value::from),
+        "[ -~]{0,12}".prop_map(Value::from),
+        any::<bool>().prop_map(Value::from),
+        (0..1000i64).prop_map(Value::from),
+        Just(json!([])),
+        Just(json!({})),
+    ]
+}
+
+fn tree() -> impl Strategy<Value = Value> {
+    leaf().prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::btree_map("[a-e]", inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    /// Whatever is wanted, the text says it afterwards, or is refused.
+    #[test]
+    fn an_edit_says_what_is_wanted_or_is_refused(before in tree(), after in tree(), crlf: bool) {
+        let (before, after) = (json!({"x": before, "k": 1}), json!({"x": after, "k": 1}));
+        let mut text = format!("# head\n{}# tail\n---\nother: 1\n", crate::yaml::write(&before));
+        if crlf {
+            text = text.replace('\n', "\r\n");
+        }
+        if let Ok(edited) = edit("a.yaml", &text, 0, &after) {
+            let read = documents("a.yaml", &edited).unwrap();
+            prop_assert_eq!(&read[0].value, &after);
+            prop_assert_eq!(&read[1].value, &json!({"other": 1}));
+            prop_assert!(edited.starts_with("# head"));
+            prop_assert!(edited.contains("# tail"));
+            prop_assert!(!crlf || !edited.replace("\r\n", "").contains('\n'));
+        }
+    }
+}

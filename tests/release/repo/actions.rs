@@ -1,0 +1,288 @@
+//! Every action as one commit: what changes in the files, what the commit says.
+
+use super::{Shop, pin};
+
+/// What a commit says in its trailers.
+fn trailer(shop: &Shop, name: &str) -> String {
+    let format = format!("--format=%(trailers:key={name},valueonly,separator=%x2C)");
+    shop.git_words(&["log", "-1", &format])
+}
+
+#[test]
+fn a_promotion_is_one_line_and_one_commit() {
+    let shop = Shop::open(&["cart"]);
+    let before = shop.head();
+    let dry = shop.ends(
+        "promote cart --from dev --to staging --dry-run",
+        3,
+        "cart-1 -> cart-2",
+    );
+    assert!(
+        dry.out.contains("-    name: cart-1 # moved by bowline"),
+        "{}",
+        dry.out
+    );
+    assert!(
+        dry.out.contains("+    name: cart-2 # moved by bowline"),
+        "{}",
+        dry.out
+    );
+    assert!(
+        dry.out.contains("shop/cart:2"),
+        "the rendered change: {}",
+        dry.out
+    );
+    assert!(
+        dry.err.contains("whether it is ready in dev is not known"),
+        "{}",
+        dry.err
+    );
+    assert_eq!(
+        (shop.head(), shop.status()),
+        (before.clone(), String::new())
+    );
+
+    let ran = shop.ends(
+        "promote cart --from dev --to staging --reason faster-checkout",
+        0,
+        "cart in staging: cart-1 -> cart-2 (revision 2)",
+    );
+    assert!(ran.err.contains("promote cart-2 to staging"), "{}", ran.err);
+    assert_eq!(shop.git("rev-parse HEAD^"), before, "one commit");
+    assert_eq!(
+        shop.numstat(),
+        [("pins/staging/cart.yaml".to_owned(), 1, 1)]
+    );
+    assert_eq!(
+        shop.read("pins/staging/cart.yaml"),
+        pin("cart", "staging", "cart-2")
+    );
+    assert_eq!(shop.status(), "");
+    assert_eq!(shop.git("log -1 --format=%s"), "promote cart-2 to staging");
+    assert!(
+        shop.git("log -1 --format=%b")
+            .starts_with("faster-checkout\n\nBowline-Operation: ")
+    );
+    for (name, value) in [
+        ("Bowline-Action", "Promote"),
+        ("Bowline-Component", "cart"),
+        ("Bowline-Environment", "staging"),
+        ("Bowline-From", "cart-1"),
+        ("Bowline-To", "cart-2"),
+    ] {
+        assert_eq!(trailer(&shop, name), value, "{name}");
+    }
+    shop.ends(
+        "promote cart --from dev --to staging",
+        0,
+        "is there already",
+    );
+    shop.ends(
+        "promote cart --from dev --to prod --yes",
+        5,
+        "dev does not promote to prod",
+    );
+}
+
+#[test]
+fn a_set_is_one_commit() {
+    let shop = Shop::open(&["cart", "search", "mail"]);
+    let before = shop.head();
+    shop.ends(
+        "promote --all --from dev --to staging",
+        0,
+        "mail in staging: mail-1 -> mail-2",
+    );
+    assert_eq!(shop.git("rev-parse HEAD^"), before);
+    let changed: Vec<(u64, u64)> = shop.numstat().iter().map(|(_, a, b)| (*a, *b)).collect();
+    assert_eq!(changed, [(1, 1); 3]);
+    assert_eq!(trailer(&shop, "Bowline-Component"), "cart,mail,search");
+    shop.ends("audit verify", 0, "12 entries in 9 chains: valid");
+}
+
+#[test]
+fn holds_marks_and_the_way_back() {
+    let shop = Shop::open(&["cart"]);
+    shop.ends("promote cart --from dev --to staging", 0, "revision 2");
+    // Nobody says what was good, so it wants a target.
+    shop.ends("rollback cart -e staging", 5, "no controller runs");
+    shop.ends(
+        "rollback cart -e staging --to cart-1 --reason INC-7",
+        0,
+        "cart-2 -> cart-1, 1 hold",
+    );
+    let file = shop.read("pins/staging/cart.yaml");
+    assert!(file.starts_with("# Who may move it"), "{file}");
+    assert!(
+        file.contains("    name: cart-1 # moved by bowline\n  holds:\n    - id: hold-"),
+        "{file}"
+    );
+    assert!(file.contains("reason: INC-7"), "{file}");
+    shop.ends(
+        "promote cart --from dev --to staging",
+        5,
+        "staging holds cart at cart-1",
+    );
+    shop.ends("unpin cart -e staging", 0, "cart in staging");
+    assert_eq!(
+        shop.read("pins/staging/cart.yaml"),
+        pin("cart", "staging", "cart-1")
+    );
+    shop.ends("pin cart -e prod --reason freeze --yes", 0, "1 hold");
+    shop.ends("unpin cart -e prod --yes", 0, "cart in prod");
+    assert_eq!(
+        shop.read("pins/prod/cart.yaml"),
+        pin("cart", "prod", "cart-1")
+    );
+
+    shop.ends(
+        "mark bad cart-2 --reason leaks --yes",
+        0,
+        "cart-2 is marked bad",
+    );
+    assert_eq!(shop.git("log -1 --format=%s"), "mark cart-2 bad");
+    let (file, added, removed) = shop.numstat().remove(0);
+    assert_eq!((file.as_str(), removed), ("releases/cart/cart-2.yaml", 0));
+    assert!(added <= 2, "{added}");
+    shop.ends(
+        "promote cart --from dev --to staging",
+        5,
+        "cart-2 is marked bad",
+    );
+    shop.ends("mark good cart-2 --yes", 0, "marked good");
+    shop.ends(
+        "promote cart --from dev --to staging",
+        0,
+        "cart-1 -> cart-2",
+    );
+    // The reverse of the last action, as a commit like any other.
+    shop.ends("undo cart -e staging", 0, "cart-2 -> cart-1");
+    assert_eq!(
+        shop.read("pins/staging/cart.yaml"),
+        pin("cart", "staging", "cart-1")
+    );
+    shop.ends("audit verify", 0, "valid");
+}
+
+#[test]
+fn new_objects_lie_where_their_neighbours_do_or_where_the_layout_says() {
+    let shop = Shop::open(&["cart", "search"]);
+    std::fs::remove_file(shop.root.join("pins/staging/cart.yaml")).unwrap();
+    shop.commit("take it away");
+    shop.ends(
+        "promote cart --from dev --to staging",
+        0,
+        "cart in staging: nothing -> cart-2",
+    );
+    let made = shop.read("pins/staging/cart.yaml");
+    assert!(
+        made.contains("name: cart-2") && made.contains("namespace: shop"),
+        "{made}"
+    );
+
+    // A release of what lies in the repository refers to it, once that is pushed.
+    shop.ends("release create cart --version v4", 5, "push");
+    shop.ends("release create cart --version v4 --embed", 0, "cart-v4");
+    assert_eq!(shop.numstat()[0].0, "releases/cart/cart-v4.yaml");
+    shop.write(
+        ".bowline.toml",
+        "[layout]\nRelease = \"lock/{component}/{name}.yaml\"\n",
+    );
+    shop.commit("layout");
+    shop.ends("release create cart --version v5 --embed", 0, "cart-v5");
+    assert_eq!(shop.numstat()[0].0, "lock/cart/cart-v5.yaml");
+    let bare = shop.place.path().join("origin.git");
+    shop.git_words(&["init", "-q", "--bare", bare.to_str().unwrap()]);
+    shop.git_words(&["remote", "add", "origin", bare.to_str().unwrap()]);
+    shop.git("push -q -u origin main");
+    let head = shop.head();
+    shop.ends("release create search --version v4", 0, "search-v4");
+    let made = shop.read("lock/search/search-v4.yaml");
+    assert!(made.contains(&format!("revision: {head}")), "{made}");
+    assert!(made.contains("path: components/search.yaml"), "{made}");
+    // Made and deployed in one commit, and shown with what git has here.
+    shop.git("push -q");
+    let before = shop.head();
+    let text = shop
+        .read("components/cart.yaml")
+        .replace("shop/cart:0", "shop/cart:9");
+    shop.write("components/cart.yaml", &text);
+    shop.commit("cart 9");
+    shop.git("push -q");
+    let ran = shop.ends("deploy cart -e dev", 0, "cart in dev: cart-2 -> cart-");
+    assert_eq!(shop.numstat().len(), 2, "{ran:?}");
+    assert_eq!(shop.git("rev-parse HEAD~2"), before);
+    shop.ends("deploy cart -e dev --dry-run", 0, "cart in dev");
+}
+
+#[test]
+fn a_commit_can_go_to_another_branch() {
+    let shop = Shop::open(&["cart"]);
+    let (head, file) = (shop.head(), shop.read("pins/staging/cart.yaml"));
+    shop.write("notes.txt", "mine\n");
+    shop.git("add notes.txt");
+    shop.ends(
+        "promote cart --from dev --to staging --branch promote/cart",
+        0,
+        "on promote/cart",
+    );
+    assert_eq!(shop.head(), head);
+    assert_eq!(shop.read("pins/staging/cart.yaml"), file);
+    assert_eq!(shop.status(), "A  notes.txt");
+    assert_eq!(shop.git("rev-parse promote/cart^"), head);
+    let stat = shop.git("diff --numstat main promote/cart");
+    assert_eq!(stat, "1\t1\tpins/staging/cart.yaml");
+    // Again from the same state: the branch has another file by now.
+    shop.ends(
+        "promote cart --from dev --to staging --branch promote/cart",
+        4,
+        "branch promote/cart has another pins/staging/cart.yaml",
+    );
+    shop.ends(
+        "promote cart --from dev --to staging --branch a..b",
+        2,
+        "no name for a branch",
+    );
+}
+
+#[test]
+fn gc_removes_files_in_one_commit() {
+    let shop = Shop::open(&["cart"]);
+    for version in 4..=9 {
+        shop.write(
+            &format!("releases/cart/cart-{version}.yaml"),
+            &super::release("cart", version),
+        );
+    }
+    shop.write(
+        "many.yaml",
+        &format!(
+            "# kept\n{}---\n# goes\n{}",
+            super::release("cart", 10),
+            super::release("cart", 0)
+        ),
+    );
+    shop.commit("more");
+    let before = shop.head();
+    shop.ends("gc --keep 2 --min-age 0s", 5, "add --confirm");
+    let plan = shop.ends("gc --keep 2 --min-age 0s --dry-run", 3, "pinned in");
+    assert!(plan.out.contains("cart-3"), "{}", plan.out);
+    shop.ends("gc --keep 2 --min-age 30d --confirm", 0, "");
+    assert_eq!(shop.head(), before, "all of them are young");
+    let ran = shop.ends(
+        "gc --keep 2 --min-age 0s --confirm --reason tidy",
+        0,
+        "cart-3 removed",
+    );
+    assert_eq!(shop.git("rev-parse HEAD^"), before);
+    assert_eq!(shop.status(), "");
+    let left = shop.git("ls-files releases");
+    // Pinned are 1 and 2; the newest two of one second are the last by name, 9 and 8.
+    assert_eq!(
+        left,
+        "releases/cart/cart-1.yaml\nreleases/cart/cart-2.yaml\nreleases/cart/cart-8.yaml\nreleases/cart/cart-9.yaml",
+        "{ran:?}"
+    );
+    assert!(!shop.root.join("many.yaml").exists(), "both of it went");
+    shop.ends("gc --keep 2 --min-age 0s --confirm", 0, "");
+}

@@ -1,0 +1,102 @@
+//! History, diff and audit of a repository come from its log.
+
+use super::{Shop, pin};
+
+#[test]
+fn the_revisions_of_a_pin_come_from_the_log_of_its_file() {
+    let shop = Shop::open(&["cart"]);
+    shop.ends(
+        "promote cart --from dev --to staging --reason first",
+        0,
+        "revision 2",
+    );
+    // A rename, a comment, and a move by hand.
+    std::fs::create_dir_all(shop.root.join("moved")).unwrap();
+    shop.git("mv pins/staging/cart.yaml moved/there.yaml");
+    shop.commit("tidy up");
+    let text = shop.read("moved/there.yaml");
+    shop.write("moved/there.yaml", &format!("# a comment\n{text}"));
+    shop.commit("explain");
+    shop.write(
+        "moved/there.yaml",
+        &format!("# a comment\n{}", text.replace("cart-2", "cart-3")),
+    );
+    shop.git("config user.name Bob");
+    shop.commit("cart 3 by hand");
+    let ran = shop.ends("history cart -e staging", 0, "cart-3");
+    let rows: Vec<Vec<&str>> = ran
+        .out
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let brief: Vec<(&str, &str, &str)> = rows[1..]
+        .iter()
+        .map(|row| (row[0], row[1], row[2]))
+        .collect();
+    assert_eq!(
+        brief,
+        [
+            ("3", "cart-3", "Edit"),
+            ("2", "cart-2", "Promote"),
+            ("1", "cart-1", "Edit")
+        ],
+        "{}",
+        ran.out
+    );
+    assert!(
+        ran.out.contains("Bob <ana@example.com>") && ran.out.contains("first"),
+        "{}",
+        ran.out
+    );
+    shop.ends(
+        "rollback cart -e staging --to-revision 2 --no-hold",
+        0,
+        "cart-3 -> cart-2",
+    );
+    shop.ends("diff cart -e staging", 0, "");
+    let diff = shop.run("revisions diff cart/staging --from 2 --to 3");
+    assert!(diff.out.contains("shop/cart:3"), "{diff:?}");
+    let list = shop.ends("audit list cart", 0, "cart-staging-");
+    assert!(
+        list.out.contains("Rollback") && list.out.contains("Promote"),
+        "{}",
+        list.out
+    );
+    shop.ends("audit export cart --environment staging", 0, "first");
+    let verified = shop.ends("audit verify", 0, "valid, 1 warnings");
+    assert!(
+        verified.out.contains("edited by hand by Bob"),
+        "{}",
+        verified.out
+    );
+
+    // What came by a merge is told as the commit that made it.
+    shop.git("switch -q -c side");
+    shop.ends(
+        "rollback cart -e staging --to cart-3 --no-hold --reason in-the-side",
+        0,
+        "cart-2 -> cart-3",
+    );
+    shop.git("switch -q main");
+    shop.write("notes.txt", "main\n");
+    shop.commit("meanwhile");
+    shop.git("merge -q --no-ff -m merge side");
+    let ran = shop.ends("history cart -e staging", 0, "");
+    let newest: Vec<&str> = ran.out.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(newest[..3], ["5", "cart-3", "Rollback"], "{}", ran.out);
+    assert!(ran.out.contains("in-the-side"), "{}", ran.out);
+
+    // A commit whose trailers lie is found.
+    shop.write("pins/prod/cart.yaml", &pin("cart", "prod", "cart-2"));
+    shop.git("add -A");
+    shop.git_words(&[
+        "commit", "-q", "-m",
+        "promote cart-3 to prod\n\nBowline-Operation: x\nBowline-Action: Promote\nBowline-Component: cart\nBowline-Environment: prod\nBowline-From: cart-1\nBowline-To: cart-3",
+    ]);
+    let verified = shop.ends(
+        "audit verify",
+        1,
+        "its trailers say that cart-3 counts, and cart-2 does",
+    );
+    assert!(verified.out.contains("tampered"), "{}", verified.out);
+}

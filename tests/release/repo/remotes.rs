@@ -1,0 +1,203 @@
+//! Real git servers on this machine: fetch, push, a rejected push, and two people at once.
+
+use std::path::{Path, PathBuf};
+
+use super::Shop;
+use crate::git::Place;
+use crate::git::server::Server;
+use crate::git::ssh::Sshd;
+
+const PROMOTE: &str = "promote cart --from dev --to staging --push";
+
+/// Makes a bare repository of a shop, and leads the shop's remote to it by an address.
+fn publish(shop: &Shop, bare: &Path, url: &str) {
+    std::fs::create_dir_all(bare.parent().unwrap()).unwrap();
+    shop.git_words(&["clone", "-q", "--bare", ".", bare.to_str().unwrap()]);
+    let config = bare.to_str().unwrap();
+    shop.git_words(&["--git-dir", config, "config", "http.receivepack", "true"]);
+    shop.git_words(&["remote", "add", "origin", url]);
+    shop.git("fetch -q origin");
+    shop.git("branch -q -u origin/main");
+}
+
+/// Somebody else with a clone of their own.
+fn colleague(shop: &Shop, url: &str, more: &[(&str, &str)]) -> Shop {
+    let other = Shop::empty();
+    std::fs::remove_dir_all(&other.root).unwrap();
+    for (key, value) in more {
+        shop.git_words(&["config", "--global", key, value]);
+        other_config(&other, key, value);
+    }
+    let root = other.root.to_str().unwrap().to_owned();
+    let cloned = std::process::Command::new("git")
+        .args(["clone", "-q", url, &root])
+        .env("HOME", other.place.path())
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .status()
+        .unwrap();
+    assert!(cloned.success());
+    other.git("config user.name Bob");
+    other.git("config user.email bob@example.com");
+    other
+}
+
+fn other_config(shop: &Shop, key: &str, value: &str) {
+    let set = std::process::Command::new("git")
+        .args(["config", "--global", key, value])
+        .env("HOME", shop.place.path())
+        .status()
+        .unwrap();
+    assert!(set.success());
+}
+
+/// What two people go through, whatever is between them and the server.
+fn story(shop: &Shop, bare: &Path, url: &str, more: &[(&str, &str)]) {
+    let bob = colleague(shop, url, more);
+    let tip = || shop.git_words(&["--git-dir", bare.to_str().unwrap(), "rev-parse", "main"]);
+
+    // Ana promotes and pushes.
+    shop.ends(PROMOTE, 0, "pushed main to origin");
+    assert_eq!(tip(), shop.head());
+
+    // Bob's clone is old: he is told before anything is done, and loses nothing.
+    let (head, file) = (bob.head(), bob.read("pins/staging/cart.yaml"));
+    bob.ends(
+        PROMOTE,
+        4,
+        "origin is 1 commit ahead on main, so nothing was done",
+    );
+    assert_eq!(
+        (bob.head(), bob.read("pins/staging/cart.yaml")),
+        (head, file)
+    );
+    bob.git("pull -q --rebase origin main");
+    bob.ends(PROMOTE, 0, "is there already");
+
+    // Both at once: a hook lets Ana's push in between Bob's look and his push.
+    let own = bob.read("pins/prod/cart.yaml");
+    let ana = shop.root.display().to_string();
+    super::program(
+        &bob.root.join(".git/hooks"),
+        "post-commit",
+        &format!(
+            "#!/bin/sh\nunset GIT_DIR GIT_INDEX_FILE GIT_WORK_TREE\ncd {ana} && HOME={} git push -q origin main\n",
+            shop.place.path().display()
+        ),
+    );
+    shop.ends(
+        "promote cart --from staging --to prod --yes --reason ana",
+        0,
+        "cart-1 -> cart-2",
+    );
+    let ran = bob.ends(
+        "promote cart --from staging --to prod --yes --reason bob --push",
+        4,
+        "so the push was rejected",
+    );
+    assert!(
+        ran.err
+            .contains("your commit is kept; git pull --rebase origin main"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(tip(), shop.head(), "Ana won");
+    assert_eq!(
+        bob.git("log -1 --format=%b").lines().next(),
+        Some("bob"),
+        "Bob's commit is kept"
+    );
+    assert_ne!(bob.read("pins/prod/cart.yaml"), own);
+    assert_eq!(bob.status(), "");
+    // He goes on as he was told; both wanted the same, so nothing is left of his.
+    std::fs::remove_file(bob.root.join(".git/hooks/post-commit")).unwrap();
+    bob.git("pull -q --rebase origin main");
+    bob.ends(
+        "promote cart --from staging --to prod --yes --push",
+        0,
+        "is there already",
+    );
+    bob.ends("audit verify", 0, "valid");
+
+    // A branch of its own, for a pull request.
+    bob.ends(
+        "rollback cart -e dev --to cart-1 --branch back/cart --push",
+        0,
+        "pushed back/cart to origin",
+    );
+    let there = shop.git_words(&[
+        "--git-dir",
+        bare.to_str().unwrap(),
+        "log",
+        "-1",
+        "--format=%s",
+        "back/cart",
+    ]);
+    assert_eq!(there, "roll back cart in dev to cart-1");
+}
+
+#[test]
+fn over_a_file() {
+    let shop = Shop::open(&["cart"]);
+    let bare = shop.place.path().join("origin.git");
+    let url = format!("file://{}", bare.display());
+    publish(&shop, &bare, &url);
+    story(&shop, &bare, &url, &[]);
+
+    // A server that refuses by a rule of its own, one that is gone, and no remote at all.
+    super::program(
+        &bare.join("hooks"),
+        "pre-receive",
+        "#!/bin/sh\necho 'main is protected' >&2\nexit 1\n",
+    );
+    let head = shop.head();
+    let ran = shop.ends("pin cart -e dev --reason x --push", 5, "main is protected");
+    assert!(ran.err.contains("open a pull request"), "{}", ran.err);
+    assert_ne!(shop.head(), head, "the commit is kept");
+    std::fs::rename(&bare, bare.with_extension("away")).unwrap();
+    shop.ends("unpin cart -e dev --push", 7, "could not be reached");
+    shop.git("remote remove origin");
+    shop.ends(
+        "unpin cart -e dev --push",
+        2,
+        "which remote is meant is not known: there is none",
+    );
+}
+
+#[test]
+fn over_http_with_a_password() {
+    let place = Place::new();
+    let shop = Shop::open(&["cart"]);
+    let bare: PathBuf = place.path("repos/deploy.git");
+    let server = Server::with_password(&place.path("repos"), "ana:secret");
+    let url = server.url("deploy.git");
+    let helper = "!f() { echo username=ana; echo password=secret; }; f";
+    let more = [("credential.helper", helper)];
+    shop.git_words(&["config", "--global", "credential.helper", helper]);
+    publish(&shop, &bare, &url);
+    story(&shop, &bare, &url, &more);
+    // Nobody is asked for a password where nobody can answer.
+    shop.git("config --global --unset credential.helper");
+    let head = shop.head();
+    let ran = shop.ends(
+        "pin cart -e dev --reason x --push",
+        7,
+        "could not be reached",
+    );
+    assert!(!ran.err.contains("secret"), "{}", ran.err);
+    assert_eq!(shop.head(), head, "it is looked at before anything is done");
+}
+
+#[test]
+fn over_ssh() {
+    let place = Place::new();
+    let shop = Shop::open(&["cart"]);
+    let bare = place.path("deploy.git");
+    let Some(sshd) = Sshd::start(&place, "") else {
+        return;
+    };
+    let command = format!("ssh -F {}", sshd.client.display());
+    shop.git_words(&["config", "--global", "core.sshCommand", &command]);
+    let url = sshd.url_of(&bare);
+    publish(&shop, &bare, &url);
+    story(&shop, &bare, &url, &[("core.sshCommand", command.as_str())]);
+}
