@@ -636,7 +636,7 @@ fn api(client: &Client, of: &Value, namespace: Option<&str>) -> Api<DynamicObjec
     }
 }
 
-/// Every document of every file below a directory.
+/// Every document of every file below a directory, but for repositories in it.
 fn documents(directory: &Path) -> Vec<Value> {
     let mut found = Vec::new();
     let mut entries: Vec<PathBuf> = std::fs::read_dir(directory)
@@ -646,7 +646,9 @@ fn documents(directory: &Path) -> Vec<Value> {
     entries.sort();
     for path in entries {
         if path.is_dir() {
-            found.extend(documents(&path));
+            if !path.join(".bowline.toml").exists() {
+                found.extend(documents(&path));
+            }
         } else if path.extension().is_some_and(|it| it == "yaml") {
             let text = std::fs::read_to_string(&path).unwrap();
             for document in text.split("\n---\n") {
