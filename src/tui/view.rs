@@ -342,13 +342,13 @@ fn which_key(sheet: &mut Sheet<'_>, model: &Model) {
     let mut part = sheet.rows(top, height);
     part.clear();
     part.rule(0, "and then", Role::Title);
-    for (at, (key, _, description)) in next.iter().enumerate() {
-        let (row, column) = (at % rows.max(1), at / rows.max(1));
-        let row = u16::try_from(row + 1).unwrap_or(u16::MAX);
-        let column = u16::try_from(column * 40 + 2).unwrap_or(u16::MAX);
-        let mut pen = part.line(row);
-        pen.to(column)
-            .cell(&key.to_string(), 6, Role::Key)
-            .put(description, Role::KeyDescription);
+    let rows = rows.max(1);
+    for row in 0..rows {
+        let mut pen = part.line(u16::try_from(row + 1).unwrap_or(u16::MAX));
+        for (column, (key, _, description)) in next.iter().skip(row).step_by(rows).enumerate() {
+            pen.to(u16::try_from(column * 40 + 2).unwrap_or(u16::MAX))
+                .cell(&key.to_string(), 6, Role::Key)
+                .put(description, Role::KeyDescription);
+        }
     }
 }

@@ -28,7 +28,7 @@ struct Widths {
 impl Widths {
     fn of(width: u16, label: usize, today: bool) -> Self {
         let label = u16::try_from(label).unwrap_or(u16::MAX);
-        let release = (label + 5).clamp(10, 34).min((width / 4).max(14));
+        let release = (label + 7).clamp(10, 34).min((width / 4).max(14));
         Self {
             number: 6,
             release,

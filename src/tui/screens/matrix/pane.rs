@@ -254,7 +254,7 @@ fn made_of(cell: &Cell<'_>, world: &World, component: &Key, pin: &Pin) -> String
     if cell.holds.is_empty() {
         parts.push("no hold".to_owned());
     }
-    parts.join("   ")
+    parts.join("; ") + "."
 }
 
 /// Says what was, as far as it is on record, and what changed at the very moment.
