@@ -523,7 +523,14 @@ async fn live(example: &Example, client: &Client) -> BTreeMap<String, String> {
             )
         })
         .collect();
-    let ours = format!("{}={}", labels::MANAGED_BY, labels::RELEASE_CONTROLLER);
+    // Another proof on the same cluster has its own.
+    let ours = format!(
+        "{}={},{}={}",
+        labels::MANAGED_BY,
+        labels::RELEASE_CONTROLLER,
+        labels::RELEASE_NAMESPACE,
+        example.namespace
+    );
     let ours = ListParams::default().labels(&ours);
     let mut found = BTreeMap::new();
     for of_kind in kinds.values() {
