@@ -5,12 +5,14 @@
 //! burst of events wakes them once.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use jiff::Timestamp;
 use kube::api::{ListParams, PartialObjectMeta};
 use kube::core::NamespaceResourceScope;
 use kube::runtime::WatchStreamExt;
+use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -182,12 +184,33 @@ where
     }
 }
 
+/// The pauses of a watch that fails grow, but a server that is back is seen within seconds: somebody waits.
+#[derive(Default)]
+struct Pauses(watcher::DefaultBackoff);
+
+/// The longest of them.
+const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        self.0.next().map(|pause| pause.min(LONGEST_PAUSE))
+    }
+}
+
+impl Backoff for Pauses {
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+}
+
 /// Follows one kind for ever.
 async fn follow<K>(api: Api<K>, source: Source, sink: Sink, tell: fn(&mut World, Event<K>))
 where
     K: Resource + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
 {
-    let events = watcher(api.clone(), watcher::Config::default()).default_backoff();
+    let events = watcher(api.clone(), watcher::Config::default()).backoff(Pauses::default());
     let mut events = std::pin::pin!(events);
     let mut listed = false;
     while let Some(event) = events.next().await {
