@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use kube::api::{Api, ListParams};
+use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Client, ResourceExt};
 use serde_json::Value;
@@ -123,11 +124,19 @@ async fn mirror(cluster: Client, served: Embedded, tree: Arc<Tree>) {
     let pins: Api<ReleasePin> = Api::namespaced(cluster, &namespace);
     let mut known: BTreeMap<(String, String), Value> = BTreeMap::new();
     let mut listed: BTreeMap<(String, String), Value> = BTreeMap::new();
-    let mut events = std::pin::pin!(watcher(pins, watcher::Config::default()));
+    let events = watcher(pins, watcher::Config::default()).default_backoff();
+    let mut events = std::pin::pin!(events);
     while let Some(event) = events.next().await {
         match event {
-            Ok(watcher::Event::Init) => listed.clear(),
-            Ok(watcher::Event::InitApply(pin)) => listed.extend(said(&pin)),
+            // What was said before holds until the whole list is here.
+            Ok(watcher::Event::Init) => {
+                listed.clear();
+                continue;
+            }
+            Ok(watcher::Event::InitApply(pin)) => {
+                listed.extend(said(&pin));
+                continue;
+            }
             Ok(watcher::Event::InitDone) => known = std::mem::take(&mut listed),
             Ok(watcher::Event::Apply(pin)) => known.extend(said(&pin)),
             Ok(watcher::Event::Delete(pin)) => {
@@ -138,9 +147,7 @@ async fn mirror(cluster: Client, served: Embedded, tree: Arc<Tree>) {
                 continue;
             }
         }
-        if listed.is_empty()
-            && let Err(error) = served.observe(&tree, known.clone()).await
-        {
+        if let Err(error) = served.observe(&tree, known.clone()).await {
             tracing::warn!(%error, "what the cluster says could not be served");
         }
     }

@@ -189,7 +189,7 @@ where
 struct Pauses(watcher::DefaultBackoff);
 
 /// The longest of them.
-const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 impl Iterator for Pauses {
     type Item = Duration;
