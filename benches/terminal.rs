@@ -1,0 +1,337 @@
+//! The program in a terminal against a real kube-apiserver with many pins and large releases.
+//!
+//! `cargo bench --bench terminal` prints how long it takes from its start to the first row and to the whole
+//! matrix, beside `kubectl get` of the same objects in the same run; the memory that it holds then; what it
+//! costs while nothing happens; and how long a key takes to the screen while others write a thousand times a
+//! second. `BOWLINE_BENCH_PINS`, `BOWLINE_BENCH_RELEASES` and `BOWLINE_BENCH_REST` (seconds) make it smaller.
+
+// A benchmark that cannot run has nothing better to do than to stop.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+#[path = "../tests/cluster/mod.rs"]
+mod cluster;
+#[path = "../tests/tui/escapes.rs"]
+#[allow(dead_code)] // the proofs use the rest
+mod escapes;
+#[path = "../tests/tui/pty.rs"]
+#[allow(dead_code)] // as above
+mod pty;
+#[path = "terminal/world.rs"]
+mod world;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use bowline::api::names;
+use bowline::api::pin::ReleasePin;
+use futures::StreamExt;
+use kube::Client;
+use kube::api::{Api, Patch, PatchParams};
+use pty::{LEAVE, Pty};
+use vt100::Screen;
+use world::{Amount, ENVIRONMENTS, NAMESPACE};
+
+/// What takes this long hangs.
+const HANG: Duration = Duration::from_secs(300);
+const SIZE: (u16, u16) = (200, 60);
+const ROUNDS: usize = 3;
+const KEYS: usize = 1_000;
+/// Writes a second, by others.
+const RATE: u32 = 1_000;
+const WRITERS: usize = 16;
+
+fn main() {
+    // `cargo test --benches` asks whether it runs, not how fast.
+    if std::env::args().any(|argument| argument == "--test") {
+        return;
+    }
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(measure());
+}
+
+fn amount(name: &str, usual: usize) -> usize {
+    let given = std::env::var(format!("BOWLINE_BENCH_{name}")).ok();
+    given.map_or(usual, |given| given.parse().unwrap())
+}
+
+async fn measure() {
+    let Some(cluster) = cluster::Cluster::start(cluster::Options::default()).await else {
+        return;
+    };
+    let client = cluster.client();
+    cluster::install_bowline(&client).await;
+    let there = Amount {
+        pins: amount("PINS", 10_000),
+        releases: amount("RELEASES", 3_000),
+        content: 100_000,
+    };
+    let stored = world::fill(&client, there).await;
+    println!(
+        "{} pins in {} environments; {} releases of {} KB of definitions, {} KB each as stored",
+        there.pins,
+        ENVIRONMENTS.len(),
+        there.releases,
+        there.content / 1000,
+        stored / there.releases / 1000
+    );
+    let home = tempfile::tempdir().unwrap();
+    let flags = [
+        "--kubeconfig".to_owned(),
+        cluster.kubeconfig().display().to_string(),
+        "--namespace".to_owned(),
+        NAMESPACE.to_owned(),
+    ];
+    let mut times = Times::default();
+    let mut open = None;
+    for _ in 0..ROUNDS {
+        times.kubectl.push(kubectl(&cluster));
+        let mut pty = Pty::bowline(&flags, home.path(), SIZE);
+        let (first, whole) = starts(&mut pty, there.components());
+        times.first.push(first);
+        times.whole.push(whole);
+        open = Some(pty);
+    }
+    let (kubectl, first, whole) = (
+        middle(times.kubectl),
+        middle(times.first),
+        middle(times.whole),
+    );
+    println!(
+        "start: first row after {:.0} ms (goal 100), the whole matrix after {:.0} ms; kubectl get of the same took {:.0} ms; matrix / kubectl = {:.2} (goal 0.20)",
+        ms(first),
+        ms(whole),
+        ms(kubectl),
+        whole.as_secs_f64() / kubectl.as_secs_f64()
+    );
+    let mut pty = open.unwrap();
+    rests(&mut pty, amount("REST", 60)).await;
+    under_load("kube-apiserver", &mut pty, &client, there).await;
+    leaves(pty);
+    served(home.path()).await;
+}
+
+#[derive(Default)]
+struct Times {
+    kubectl: Vec<Duration>,
+    first: Vec<Duration>,
+    whole: Vec<Duration>,
+}
+
+fn middle(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+/// Asks kubectl for everything that the matrix shows.
+fn kubectl(cluster: &cluster::Cluster) -> Duration {
+    let began = Instant::now();
+    let kinds = "releases.openchoreo.dev,releasepins.openchoreo.dev";
+    let got = cluster
+        .kubectl()
+        .args(["get", kinds, "-n", NAMESPACE])
+        .stdout(Stdio::null())
+        .status();
+    assert!(got.unwrap().success());
+    began.elapsed()
+}
+
+/// The component that the cursor is on.
+fn selected(screen: &Screen) -> Option<String> {
+    let (_, columns) = screen.size();
+    let mut rows = screen.rows(0, columns.into());
+    let row = rows.find_map(|row| row.trim_start().strip_prefix('▸').map(str::to_owned))?;
+    row.split_whitespace().next().map(str::to_owned)
+}
+
+/// How long it takes to the first row and until everything is there.
+fn starts(pty: &mut Pty, components: usize) -> (Duration, Duration) {
+    let began = Instant::now();
+    pty.wait_for("a row", |screen| screen.contents().contains("service-"));
+    let first = began.elapsed();
+    pty.wait_for("everything", |screen| {
+        let contents = screen.contents();
+        let mut lines = contents.lines();
+        let is_live = lines.next().is_some_and(|line| line.contains("live"));
+        let count: String = lines.next().unwrap_or_default().replace(',', "");
+        is_live && count.contains(&format!("{components} components"))
+    });
+    (first, began.elapsed())
+}
+
+/// What the process holds in memory, and the most that it held, in MB.
+fn memory(id: u32) -> (f64, f64) {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    let of = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+        let kilobytes: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        kilobytes / 1024.0
+    };
+    (of("VmRSS:"), of("VmHWM:"))
+}
+
+/// The time that the process has spent on a core.
+fn spent(id: u32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap()
+        .split_whitespace()
+        .collect();
+    let ticks: u64 = [fields[11], fields[12]]
+        .iter()
+        .map(|it| it.parse::<u64>().unwrap())
+        .sum();
+    Duration::from_millis(ticks * 10)
+}
+
+async fn rests(pty: &mut Pty, seconds: usize) {
+    let id = pty.id();
+    let seconds = Duration::from_secs(seconds as u64);
+    // What the start left behind is done first.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let (before, drawn) = (spent(id), pty.bytes());
+    tokio::time::sleep(seconds).await;
+    let busy = spent(id) - before;
+    let (now, most) = memory(id);
+    println!(
+        "memory: {now:.1} MB resident, {most:.1} MB at the most (goal: under 80)\nat rest: {:.0} ms of a core in {:.0} s = {:.3} % (goal: under 0.1), {} bytes drawn",
+        ms(busy),
+        seconds.as_secs_f64(),
+        100.0 * busy.as_secs_f64() / seconds.as_secs_f64(),
+        pty.bytes() - drawn
+    );
+}
+
+/// Moves the cursor while others write, and prints how long a key takes to the screen.
+async fn under_load(what: &str, pty: &mut Pty, client: &Client, there: Amount) {
+    let (written, stop) = (
+        Arc::new(AtomicUsize::new(0)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let writing = tokio::spawn(write(client.clone(), there, written.clone(), stop.clone()));
+    while written.load(Ordering::Relaxed) < RATE as usize {
+        tokio::task::yield_now().await;
+    }
+    let (began, before, busy) = (
+        Instant::now(),
+        written.load(Ordering::Relaxed),
+        spent(pty.id()),
+    );
+    let mut times = tokio::task::block_in_place(|| {
+        let mut times = Vec::with_capacity(KEYS);
+        for turn in 0..KEYS {
+            let was = selected(&pty.screen());
+            let key = if turn / 40 % 2 == 0 { "j" } else { "k" };
+            let pressed = Instant::now();
+            pty.keys(key);
+            pty.wait_for("the cursor on another row", |screen| {
+                let is = selected(screen);
+                is.is_some() && is != was
+            });
+            times.push(pressed.elapsed());
+            // As fast as a key repeats, which is as fast as anybody presses it.
+            std::thread::sleep(Duration::from_millis(20).saturating_sub(pressed.elapsed()));
+        }
+        times
+    });
+    let elapsed = began.elapsed().as_secs_f64();
+    let rate = (written.load(Ordering::Relaxed) - before) as f64 / elapsed;
+    let busy = (spent(pty.id()) - busy).as_secs_f64() / elapsed;
+    stop.store(true, Ordering::Relaxed);
+    writing.await.unwrap();
+    times.sort();
+    let at = |part: f64| ms(times[((times.len() - 1) as f64 * part) as usize]);
+    println!(
+        "a key while {rate:.0} events a second come from {what}: median {:.1} ms, p99 {:.1} ms (goal: 16), longest {:.1} ms; {:.0} % of a core",
+        at(0.5),
+        at(0.99),
+        at(1.0),
+        100.0 * busy
+    );
+}
+
+/// Writes statuses of pins at a rate, or as fast as the server takes them.
+async fn write(client: Client, there: Amount, written: Arc<AtomicUsize>, stop: Arc<AtomicBool>) {
+    let pins: Api<ReleasePin> = Api::namespaced(client, NAMESPACE);
+    let mut clock = tokio::time::interval(Duration::from_millis(10));
+    let per_tick = RATE as usize / 100;
+    let turns = futures::stream::poll_fn(move |context| match stop.load(Ordering::Relaxed) {
+        true => std::task::Poll::Ready(None),
+        false => clock.poll_tick(context).map(Some),
+    });
+    let turns = turns
+        .flat_map(|_| futures::stream::iter(0..per_tick))
+        .enumerate();
+    let writes = turns.map(|(turn, _)| {
+        let number = turn.wrapping_mul(7919) % there.components();
+        let environment = ENVIRONMENTS[turn % ENVIRONMENTS.len()];
+        let name = names::pin(&world::component(number), environment);
+        let status = world::status(&world::release_name(number, 1), turn % 7 != 0, turn);
+        let pins = pins.clone();
+        async move {
+            let patch = Patch::Merge(status);
+            pins.patch_status(&name, &PatchParams::default(), &patch)
+                .await
+                .unwrap();
+        }
+    });
+    let mut done = std::pin::pin!(writes.buffer_unordered(WRITERS));
+    while done.next().await.is_some() {
+        written.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn leaves(pty: Pty) {
+    pty.keys(LEAVE);
+    assert!(pty.ended().status.success());
+}
+
+/// The same keys against `bowline serve`, which takes more writes a second than two cores let a
+/// kube-apiserver take beside the program.
+async fn served(home: &Path) {
+    let there = Amount {
+        pins: 5_000,
+        releases: 100,
+        content: 1_000,
+    };
+    let mut server = Command::new(env!("CARGO_BIN_EXE_bowline"))
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .arg(format!("--embedded={}", home.join("bench.db").display()))
+        .env("HOME", home)
+        .stderr(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let url = line.split_whitespace().last().unwrap().to_owned();
+    let config = kube::Config::new(url.parse().unwrap());
+    let client = Client::try_from(config).unwrap();
+    world::fill(&client, there).await;
+    let kubeconfig = home.join("served");
+    let contents = serde_json::json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "served",
+        "clusters": [{"name": "served", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "served", "context": {"cluster": "served", "user": "u", "namespace": NAMESPACE}}],
+    });
+    std::fs::write(&kubeconfig, contents.to_string()).unwrap();
+    let flags = ["--kubeconfig".to_owned(), kubeconfig.display().to_string()];
+    let mut pty = Pty::bowline(&flags, home, SIZE);
+    starts(&mut pty, there.components());
+    under_load("bowline serve", &mut pty, &client, there).await;
+    leaves(pty);
+    server.kill().unwrap();
+    server.wait().unwrap();
+}

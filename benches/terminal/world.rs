@@ -1,0 +1,177 @@
+//! Many pins and releases of a size, written straight to an API as their writers leave them.
+
+use bowline::api::pin::ReleasePin;
+use bowline::api::{Release, labels, names};
+use bowline::engine::actions::release::{Source, release};
+use bowline::engine::catalog::Catalog;
+use futures::{StreamExt, TryStreamExt};
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::GroupVersionKind;
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
+
+pub const NAMESPACE: &str = "shop";
+pub const ENVIRONMENTS: [&str; 5] = ["dev", "test", "staging", "canary", "production"];
+const OPENCHOREO: &str = "openchoreo.dev/v1alpha1";
+const AT_ONCE: usize = 24;
+
+/// How much of everything there is.
+#[derive(Clone, Copy)]
+pub struct Amount {
+    pub pins: usize,
+    pub releases: usize,
+    /// Bytes of definitions in each release, before they are packed.
+    pub content: usize,
+}
+
+impl Amount {
+    pub fn components(self) -> usize {
+        self.pins.div_ceil(ENVIRONMENTS.len())
+    }
+}
+
+pub fn component(number: usize) -> String {
+    format!("service-{number:05}")
+}
+
+pub fn release_name(number: usize, version: usize) -> String {
+    names::release(&component(number), &format!("v{version}"))
+}
+
+/// Fills an API, and returns the bytes of all releases as they are stored.
+pub async fn fill(client: &Client, amount: Amount) -> usize {
+    let own = json!({"metadata": {"name": NAMESPACE}});
+    create(client, "v1", "Namespace", own).await;
+    let plane = json!({"metadata": {"name": "here"}, "spec": {"inCluster": {}}});
+    create(client, OPENCHOREO, "DataPlane", plane).await;
+    for name in ENVIRONMENTS {
+        let mut environment = json!({
+            "metadata": {"name": name},
+            "spec": {"dataPlaneRef": {"name": "here"}, "namespace": format!("shop-{name}")},
+        });
+        if name == "production" {
+            environment["spec"]["isProduction"] = true.into();
+        }
+        create(client, OPENCHOREO, "Environment", environment).await;
+    }
+    let paths = ENVIRONMENTS.windows(2).map(|pair| {
+        json!({"sourceEnvironmentRef": {"name": pair[0]}, "targetEnvironmentRefs": [{"name": pair[1]}]})
+    });
+    let paths: Vec<Value> = paths.collect();
+    let pipeline = json!({"metadata": {"name": "default"}, "spec": {"promotionPaths": paths}});
+    create(client, OPENCHOREO, "DeploymentPipeline", pipeline).await;
+    let releases: Api<Release> = Api::namespaced(client.clone(), NAMESPACE);
+    let made = futures::stream::iter(0..amount.releases).map(async |number| {
+        let (component, version) = (
+            number % amount.components(),
+            number / amount.components() + 1,
+        );
+        let made = tokio::task::spawn_blocking(move || make(component, version, amount.content));
+        let made = made.await.unwrap();
+        let stored = serde_json::to_vec(&made).unwrap().len();
+        releases
+            .create(&PostParams::default(), &made)
+            .await
+            .unwrap();
+        stored
+    });
+    let bytes = made.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await;
+    let pins: Api<ReleasePin> = Api::namespaced(client.clone(), NAMESPACE);
+    let places = (0..amount.components())
+        .flat_map(|number| ENVIRONMENTS.map(|environment| (number, environment)));
+    let written = futures::stream::iter(places.take(amount.pins)).map(async |place| {
+        let (number, environment) = place;
+        let pin = pin(number, environment);
+        let name = pin.name_any();
+        pins.create(&PostParams::default(), &pin).await?;
+        let status = status(&pin.spec.release_ref.name, number % 100 != 0, 0);
+        let patch = Patch::Merge(status);
+        pins.patch_status(&name, &PatchParams::default(), &patch)
+            .await
+            .map(drop)
+    });
+    let written = written.buffer_unordered(AT_ONCE);
+    written.try_collect::<Vec<()>>().await.unwrap();
+    bytes.into_iter().sum()
+}
+
+async fn create(client: &Client, version: &str, kind: &str, mut object: Value) {
+    object["apiVersion"] = version.into();
+    object["kind"] = kind.into();
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let objects: Api<DynamicObject> = match kind {
+        "Namespace" => Api::all_with(client.clone(), &resource),
+        _ => Api::namespaced_with(client.clone(), NAMESPACE, &resource),
+    };
+    let object = serde_json::from_value(object).unwrap();
+    let made = objects.create(&PostParams::default(), &object).await;
+    made.unwrap();
+}
+
+/// The release of a component whose type has resources of so many bytes, as `bowline release create` makes it.
+fn make(number: usize, version: usize, content: usize) -> Release {
+    let name = component(number);
+    let mut resources = String::new();
+    let mut seed = (number * 31 + version) as u64;
+    while resources.len() < content {
+        let mut word = || {
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let words = [
+                "cache", "queue", "limit", "timeout", "worker", "shard", "index", "retry",
+            ];
+            format!("{}-{:04x}", words[(seed >> 40) as usize % 8], (seed >> 48))
+        };
+        let at = resources.len();
+        resources += &format!(
+            "    - id: r{at}\n      template:\n        apiVersion: v1\n        kind: ConfigMap\n        metadata: {{name: \"${{metadata.name}}-{at}\"}}\n        data: {{{}: {}, {}: {}, {}: {}}}\n",
+            word(),
+            word(),
+            word(),
+            word(),
+            word(),
+            word(),
+        );
+    }
+    let text = format!(
+        "apiVersion: {OPENCHOREO}\nkind: ComponentTypeDefinition\nmetadata: {{name: web}}\nspec:\n  workloadType: deployment\n  resources:\n{resources}---\napiVersion: {OPENCHOREO}\nkind: Component\nmetadata: {{name: {name}}}\nspec: {{componentType: deployment/web}}\n---\napiVersion: {OPENCHOREO}\nkind: Workload\nmetadata: {{name: {name}}}\nspec: {{image: \"shop/{name}:{version}\"}}\n"
+    );
+    let catalog = Catalog::from_texts([("world.yaml", text.as_str())]).unwrap();
+    let definitions = catalog.definitions(&name).unwrap();
+    release(
+        &definitions,
+        Some(&format!("v{version}")),
+        &Source::Embedded,
+    )
+}
+
+fn pin(number: usize, environment: &str) -> ReleasePin {
+    let component = component(number);
+    let pin = json!({
+        "apiVersion": OPENCHOREO, "kind": "ReleasePin",
+        "metadata": {
+            "name": names::pin(&component, environment),
+            "labels": {labels::COMPONENT: component, labels::ENVIRONMENT: environment},
+        },
+        "spec": {
+            "component": component, "environment": environment,
+            "releaseRef": {"name": release_name(number, 1)},
+        },
+    });
+    serde_json::from_value(pin).unwrap()
+}
+
+/// What the controller says of a pin; `turn` makes it another text each time.
+pub fn status(release: &str, ready: bool, turn: usize) -> Value {
+    json!({"status": {
+        "appliedRelease": release, "observedGeneration": 1,
+        "outcomes": [{"generation": 1, "release": release, "healthy": ready, "since": "2026-01-05T00:00:00Z"}],
+        "conditions": [{
+            "type": "Ready", "status": if ready { "True" } else { "False" },
+            "reason": if ready { "ReconcileSuccess" } else { "Degraded" },
+            "message": format!("{} of 5 ready", turn % 6), "lastTransitionTime": "2026-01-05T00:00:00Z",
+        }],
+    }})
+}
