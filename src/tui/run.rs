@@ -222,6 +222,12 @@ impl Loop {
                     stale = true;
                     drawn = Instant::now() - FRAME;
                 }
+                // Before what else is told: a flood of it would leave no moment to draw in.
+                () = until(frame) => {
+                    turns = self.draw()?;
+                    drawn = Instant::now();
+                    stale = false;
+                }
                 answer = answers.recv() => {
                     let mut next = answer;
                     while let Some(event) = next {
@@ -235,11 +241,6 @@ impl Loop {
                 _ = self.link.versions.changed() => {
                     self.follow().await?;
                     stale = true;
-                }
-                () = until(frame) => {
-                    turns = self.draw()?;
-                    drawn = Instant::now();
-                    stale = false;
                 }
                 () = until(wake) => {
                     self.tell(Event::Tick).await?;
