@@ -322,18 +322,21 @@ impl World {
         let component = self.name(&pin.spec.component);
         let environment = self.name(&pin.spec.environment);
         let row = Pin::of(pin, key.clone(), component, environment);
-        let same_names = self.pins.get(&key).is_some_and(|old| {
-            old.component == row.component
-                && old.environment == row.environment
-                && old.named_releases().eq(row.named_releases())
+        let old = self.pins.get(&key);
+        let same_place = old.is_some_and(|old| {
+            old.component == row.component && old.environment == row.environment
         });
-        if !same_names {
-            self.unlink_pin(&key);
+        let same_names = old.is_some_and(|old| old.named_releases().eq(row.named_releases()));
+        if !same_place {
+            self.unplace_pin(&key);
             let of_component = self.components.entry(within(&key, &row.component));
             of_component
                 .or_default()
                 .pins
                 .insert(row.environment.clone(), key.name.clone());
+        }
+        if !same_names {
+            self.unname_releases(&key);
             for release in row.named_releases() {
                 let named = self.named_by.entry(within(&key, release)).or_default();
                 named.insert(key.name.clone());
@@ -343,12 +346,13 @@ impl World {
     }
 
     fn remove_pin(&mut self, key: &Key) {
-        self.unlink_pin(key);
+        self.unplace_pin(key);
+        self.unname_releases(key);
         self.pins.rows.remove(key);
     }
 
-    /// Takes a pin out of the indexes.
-    fn unlink_pin(&mut self, key: &Key) {
+    /// Takes a pin out of the index of its component.
+    fn unplace_pin(&mut self, key: &Key) {
         let Some((_, old)) = self.pins.rows.get(key) else {
             return;
         };
@@ -362,6 +366,13 @@ impl World {
                 self.components.remove(&component);
             }
         }
+    }
+
+    /// Takes a pin out of the index of the releases that it names.
+    fn unname_releases(&mut self, key: &Key) {
+        let Some((_, old)) = self.pins.rows.get(key) else {
+            return;
+        };
         for release in old.named_releases() {
             let release = within(key, release);
             if let Some(named) = self.named_by.get_mut(&release) {
