@@ -7,16 +7,16 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::Outcome;
-use super::commits::Commits;
+use super::commits;
 use super::confirm;
-use super::connect::{self, Environment, Options};
+use super::connect::{self, Connection, Environment, Options};
 use super::error::{Error, Exit, Failures};
 use super::output::{self, Format};
 use super::session::{Server, live, refused};
 use crate::api::interval::Interval;
 use crate::engine::actions::gc::{self, Candidate, Collection, Gc};
 use crate::engine::collect::{CollectError, Collected, Collector};
-use crate::engine::repository;
+use crate::engine::repository::{self, Commits};
 use crate::engine::world::Source;
 use crate::text;
 
@@ -63,9 +63,7 @@ pub async fn run(
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
     let mut connection = connect::connect(options, environment).await?;
-    if let Some(commits) = Commits::of(&connection, options)? {
-        commits.begin(say).await?;
-    }
+    commits::begin(&connection, options, say).await?;
     let server = Server::ask(&connection, say).await?;
     let plan = {
         let feed = live(&connection, options, &Source::ALL).await?;
@@ -97,8 +95,8 @@ pub async fn run(
         confirm::ask(&question, &going.to_string())?;
         connection = connection.for_confirmed_plan();
     }
-    if let Some(commits) = Commits::of(&connection, options)? {
-        return commit(&commits, &plan, arguments.output, say).await;
+    if let Some(commits) = commits::of(&connection, options)? {
+        return commit(&connection, &commits, &plan, arguments.output, say).await;
     }
     let clock = server.clock();
     let collector = Collector {
@@ -113,6 +111,7 @@ pub async fn run(
 
 /// Removes the files of what goes, in one commit.
 async fn commit(
+    connection: &Connection,
     commits: &Commits<'_>,
     plan: &Collection,
     format: Format,
@@ -125,7 +124,8 @@ async fn commit(
     if collected.going.is_empty() {
         return Ok(Outcome::done(String::new()));
     }
-    let (_, exit) = commits.commit(&collected.proposal, say).await?;
+    let committed = commits.collection(&connection.client, &collected).await?;
+    let exit = commits::told(&committed, say);
     let removed: Vec<String> = collected.going.iter().map(|found| name(found)).collect();
     let freed = collected.going.iter().filter_map(|found| found.size).sum();
     say(format!("{} freed", text::bytes(freed)));

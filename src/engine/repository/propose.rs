@@ -1,5 +1,6 @@
 //! From plans to edits of files.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use kube::core::Resource;
 use serde_json::{Value, json};
@@ -169,12 +170,19 @@ pub fn release(
 }
 
 /// Makes the commit of a mark.
-pub fn marking(tree: &Tree, marking: &Marking, mark: &Mark) -> Result<Proposal, ProposeError> {
+pub fn marking(tree: &Tree, marking: &Marking) -> Result<Proposal, ProposeError> {
     let name = &marking.release.name;
     let place = tree.place(RELEASES, &marking.release.namespace, name);
     let place = place.ok_or_else(|| ProposeError::NoFile(format!("release {name}")))?;
     let mut document = tree.document(&place)?;
-    let text = serde_json::to_string(mark).unwrap_or_default();
+    let mark = Mark {
+        verdict: marking.verdict,
+        by: marking.by.clone(),
+        at: Time(marking.at),
+        note: marking.reason.clone(),
+        operation: Some(marking.operation.clone()),
+    };
+    let text = serde_json::to_string(&mark).unwrap_or_default();
     let meta = &mut document["metadata"];
     let mut annotations = meta["annotations"].clone();
     if !annotations.is_object() {
