@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Outcome;
 use super::commits;
 use super::confirm;
-use super::connect::{self, Connection, Environment, Options};
+use super::connect::{self, Environment, Options};
 use super::error::{Error, Exit, Failures};
 use super::output::{self, Format};
 use super::session::{Server, live, refused};
@@ -96,7 +96,7 @@ pub async fn run(
         connection = connection.for_confirmed_plan();
     }
     if let Some(commits) = commits::of(&connection, options)? {
-        return commit(&connection, &commits, &plan, arguments.output, say).await;
+        return commit(&commits, &plan, arguments.output, say).await;
     }
     let clock = server.clock();
     let collector = Collector {
@@ -111,20 +111,18 @@ pub async fn run(
 
 /// Removes the files of what goes, in one commit.
 async fn commit(
-    connection: &Connection,
     commits: &Commits<'_>,
     plan: &Collection,
     format: Format,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
     let collected = repository::collection(&commits.repository.tree, plan)?;
-    for (candidate, why) in &collected.staying {
-        say(format!("{} stays: {why}", name(candidate)));
-    }
+    let warnings = collected.proposal.warnings.iter();
+    warnings.cloned().for_each(&mut *say);
     if collected.going.is_empty() {
         return Ok(Outcome::done(String::new()));
     }
-    let committed = commits.collection(&connection.client, &collected).await?;
+    let committed = commits.collection(&collected).await?;
     let exit = commits::told(&committed, say);
     let removed: Vec<String> = collected.going.iter().map(|found| name(found)).collect();
     let freed = collected.going.iter().filter_map(|found| found.size).sum();

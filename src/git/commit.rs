@@ -116,7 +116,7 @@ impl CommitError {
             Self::Dirty { path } => format!(
                 "git diff {path} shows them; commit them, git stash them, or git restore {path}"
             ),
-            Self::Changed { .. } => "look at the new plan: run the command again".to_owned(),
+            Self::Changed { .. } => "look at the new plan: do it again".to_owned(),
             Self::Busy { lock } => format!(
                 "wait for it; if no git runs any more, remove {}",
                 lock.display()

@@ -46,8 +46,8 @@ impl Session<'_> {
         self.confirm(plan, shown, Some(&proposal))?;
         let clock = self.server.clock();
         let committed = {
-            let (commits, client) = (self.commits(), &self.connection.client);
-            commits.moves(client, &draft, &proposal, &clock).await?
+            let commits = self.commits();
+            commits.moves(&draft, &proposal, &clock).await?
         };
         let mut exit = told(&committed, say);
         let became = became(plan, exit, |item| match (item.unchanged, committed.here) {

@@ -2,7 +2,7 @@
 //!
 //! Nothing here asks or prints: what should be known comes back.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
@@ -22,6 +22,8 @@ use crate::git::{GitError, WorkTree};
 pub struct Commits<'a> {
     /// The repository.
     pub repository: &'a Repository,
+    /// Reads what the files say.
+    client: &'a Client,
     readonly: Option<&'a str>,
 }
 
@@ -113,6 +115,19 @@ pub enum NotCommitted {
     Interrupted(String),
 }
 
+/// Says which pin names what goes.
+fn named(pins: &[ReleasePin], collected: &Collected<'_>) -> Option<String> {
+    let going = collected.going.iter().map(|found| &found.key);
+    let going: BTreeSet<(&str, &str)> = going.map(|key| (&*key.namespace, &*key.name)).collect();
+    pins.iter().find_map(|pin| {
+        let namespace = pin.metadata.namespace.as_deref().unwrap_or_default();
+        let mut named = pin.spec.named_releases();
+        let release = named.find(|release| going.contains(&(namespace, release)))?;
+        let pin = pin.name_any();
+        Some(format!("{pin} names {release} since the plan was made"))
+    })
+}
+
 fn noun(commits: u64) -> &'static str {
     if commits == 1 { "commit" } else { "commits" }
 }
@@ -142,6 +157,7 @@ impl<'a> Commits<'a> {
     pub fn of(connection: &'a Connection) -> Option<Self> {
         Some(Self {
             repository: connection.repository.as_ref()?,
+            client: &connection.client,
             readonly: connection.readonly.as_deref(),
         })
     }
@@ -219,14 +235,13 @@ impl<'a> Commits<'a> {
     /// Commits moves of pins, if what they rest on still holds.
     pub async fn moves(
         &self,
-        client: &Client,
         draft: &Draft,
         proposal: &Proposal,
         clock: Clock<'_>,
     ) -> Result<Committed, NotCommitted> {
         self.repository.sync().await?;
         if draft.unmade().is_none() {
-            let broken = apply::broken(client, &draft.plan, clock).await?;
+            let broken = apply::broken(self.client, &draft.plan, clock).await?;
             if let Some(what) = broken.into_iter().next() {
                 return Err(NotCommitted::Stale(what));
             }
@@ -235,28 +250,12 @@ impl<'a> Commits<'a> {
     }
 
     /// Commits a collection, if still no pin names what goes.
-    pub async fn collection(
-        &self,
-        client: &Client,
-        collected: &Collected<'_>,
-    ) -> Result<Committed, NotCommitted> {
+    pub async fn collection(&self, collected: &Collected<'_>) -> Result<Committed, NotCommitted> {
         self.repository.sync().await?;
-        let going = collected.going.iter();
-        let going: BTreeMap<&str, &str> = going
-            .map(|found| (&*found.key.name, &*found.key.namespace))
-            .collect();
-        let mut namespaces: Vec<&str> = going.values().copied().collect();
-        namespaces.dedup();
-        for namespace in namespaces {
-            let pins: Api<ReleasePin> = Api::namespaced(client.clone(), namespace);
-            for pin in pages::all(&pins, ListParams::default(), pages::PAGE).await? {
-                let mut named = pin.spec.named_releases();
-                if let Some(release) = named.find(|name| going.get(name) == Some(&namespace)) {
-                    let pin = pin.name_any();
-                    let what = format!("{pin} names {release} since the plan was made");
-                    return Err(NotCommitted::Stale(what));
-                }
-            }
+        let pins: Api<ReleasePin> = Api::all(self.client.clone());
+        let pins = pages::all(&pins, ListParams::default(), pages::PAGE).await?;
+        if let Some(what) = named(&pins, collected) {
+            return Err(NotCommitted::Stale(what));
         }
         self.commit(&collected.proposal).await
     }
