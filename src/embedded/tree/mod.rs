@@ -13,6 +13,7 @@ mod chronicle;
 mod index;
 mod place;
 mod read;
+mod releases;
 mod sync;
 mod write;
 
@@ -32,6 +33,7 @@ use crate::git::{GitError, WorkTree};
 pub use chronicle::{Change, Trailers, changes_of, pins_between};
 use index::Index;
 pub use place::Layout;
+pub use releases::{Dealt, Deed, dealt_with};
 pub use sync::Synced;
 pub use write::{EditsError, Wish};
 
