@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::chronicle::{Told, Trailers, branch};
+use super::chronicle::{Told, branch};
+use super::trailers::Trailers;
 use crate::api::audit::{Action, AuditEntrySpec, ReleaseIdentity, Subject, SubjectKind};
 use crate::api::labels;
 use crate::api::release::{Mark, Verdict};
