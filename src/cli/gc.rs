@@ -16,7 +16,7 @@ use super::session::{Server, live, refused};
 use crate::api::interval::Interval;
 use crate::engine::actions::gc::{self, Candidate, Collection, Gc};
 use crate::engine::collect::{CollectError, Collected, Collector};
-use crate::engine::repository::{self, Commits};
+use crate::engine::repository::{self, Commits, Proposal};
 use crate::engine::world::Source;
 use crate::text;
 
@@ -75,10 +75,16 @@ pub async fn run(
         let asked = server.asked(&connection, arguments.reason.clone());
         gc::plan(&feed.world(), &command, &asked).map_err(|refusal| refused(vec![refusal]))?
     };
-    let shown = shown(&plan, arguments.output);
+    let files = match &connection.repository {
+        None => None,
+        Some(repository) => Some(repository::collection(&repository.tree, &plan)?.proposal),
+    };
+    let shown = shown(&plan, files.as_ref(), arguments.output);
     let going = plan.going().count();
     let mislabelled = plan.releases.iter().any(|found| found.mislabelled);
     if arguments.dry_run || (going == 0 && !mislabelled) {
+        let warnings = files.into_iter().flat_map(|files| files.warnings);
+        warnings.for_each(&mut *say);
         summary(&plan).into_iter().for_each(&mut *say);
         return Ok(match going {
             0 => Outcome::done(shown),
@@ -205,11 +211,18 @@ fn name(candidate: &Candidate) -> String {
     format!("{kind}.openchoreo.dev/{}", candidate.key.name)
 }
 
-fn shown(plan: &Collection, format: Format) -> String {
+fn shown(plan: &Collection, files: Option<&Proposal>, format: Format) -> String {
     let all = || plan.releases.iter().chain(&plan.snapshots);
+    let values = || {
+        let mut value = value(plan);
+        if let Some(files) = files {
+            value["files"] = files.json();
+        }
+        value
+    };
     match format {
-        Format::Json => output::json(&value(plan)),
-        Format::Yaml => output::yaml(&value(plan)),
+        Format::Json => output::json(&values()),
+        Format::Yaml => output::yaml(&values()),
         Format::Name => plan.going().map(|found| name(found) + "\n").collect(),
         Format::Table | Format::Wide => {
             let header = ["NAME", "COMPONENT", "SIZE", "AGE", "GOES", "WHY"];

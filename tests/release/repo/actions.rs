@@ -283,6 +283,15 @@ fn gc_removes_files_in_one_commit() {
     shop.ends("gc --keep 2 --min-age 0s", 5, "add --confirm");
     let plan = shop.ends("gc --keep 2 --min-age 0s --dry-run", 3, "pinned in");
     assert!(plan.out.contains("cart-3"), "{}", plan.out);
+    let files = shop
+        .ends("gc --keep 2 --min-age 0s --dry-run -o json", 3, "files")
+        .out;
+    let files: serde_json::Value = serde_json::from_str(&files).unwrap();
+    let first = &files["files"][0];
+    assert_eq!(
+        (&first["path"], &first["change"]),
+        (&"many.yaml".into(), &"removed".into())
+    );
     shop.ends("gc --keep 2 --min-age 30d --confirm", 0, "");
     assert_eq!(shop.head(), before, "all of them are young");
     let ran = shop.ends(
