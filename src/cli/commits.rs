@@ -129,8 +129,7 @@ impl From<ProposeError> for Error {
 
 impl From<NoReference> for Error {
     fn from(error: NoReference) -> Error {
-        Error::new(Exit::Refused, error.to_string())
-            .with_hint("or embed the definitions: bowline release create --embed")
+        Error::new(Exit::Refused, error.to_string()).with_hint(error.hint())
     }
 }
 

@@ -289,6 +289,10 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
                 hints: refusals.iter().filter_map(Refusal::hint).collect(),
             }),
             Err(NoDraft::Target(error)) => Err(explain(&error).into()),
+            Err(NoDraft::Reference(error)) => Err(Refused {
+                why: vec![error.to_string()],
+                hints: vec![error.hint().to_owned()],
+            }),
             Err(error) => Err(error.to_string().into()),
         },
     };
