@@ -61,6 +61,7 @@ fn frames(world: &World, components: usize, count: u32) {
         protected: false,
         armed: None,
         simulated: false,
+        repository: None,
         contexts: Vec::new(),
         rights: Default::default(),
         zone: jiff::tz::TimeZone::UTC,

@@ -1,239 +1,135 @@
 //! What verbs that change something share where the target is a repository: one commit, and its push.
 
-use super::connect::{Connection, Options, Repository};
+use super::connect::{Connection, Options};
 use super::error::{Error, Exit};
-use crate::engine::repository::{self, NoReference, Proposal, ProposeError, PublishError};
+use crate::engine::repository::{
+    Commits, Committed, NoReference, NotCommitted, ProposeError, Pushed,
+};
 use crate::git::GitError;
-use crate::git::commit::{CommitError, Made};
+use crate::git::commit::CommitError;
 use crate::git::push::PushError;
 
-/// A repository, and what the flags say of commits.
-pub(super) struct Commits<'a> {
-    pub(super) repository: &'a Repository,
-    readonly: Option<&'a str>,
-    options: &'a Options,
-}
-
-impl<'a> Commits<'a> {
-    /// Finds the repository of a connection; flags of commits make no sense without one.
-    pub(super) fn of(
-        connection: &'a Connection,
-        options: &'a Options,
-    ) -> Result<Option<Self>, Error> {
-        let Some(repository) = &connection.repository else {
-            let flag = [
-                (options.branch.is_some(), "--branch"),
-                (options.push, "--push"),
-            ];
-            return match flag.into_iter().find(|(given, _)| *given) {
-                None => Ok(None),
-                Some((_, flag)) => Err(Error::new(
-                    Exit::Usage,
-                    format!(
-                        "{flag} is for a repository, and the target is {}",
-                        connection.target
-                    ),
-                )
-                .with_hint("--repo DIR names one")),
-            };
-        };
-        Ok(Some(Self {
-            repository,
-            readonly: connection.readonly.as_deref(),
-            options,
-        }))
+/// Finds the repository of a connection; flags of commits make no sense without one.
+pub(super) fn of<'a>(
+    connection: &'a Connection,
+    options: &Options,
+) -> Result<Option<Commits<'a>>, Error> {
+    if let Some(commits) = Commits::of(connection) {
+        return Ok(Some(commits));
     }
-
-    /// Clears up after an action that was interrupted, and looks whether the remote has what is not here,
-    /// where the commit is to be pushed: before anything is planned on what is half done, or old.
-    pub(super) async fn begin(&self, say: &mut dyn FnMut(String)) -> Result<(), Error> {
-        if self.readonly.is_some() {
-            return Ok(());
-        }
-        self.recover(say).await?;
-        match self.options.push {
-            true => self.fetch().await,
-            false => Ok(()),
-        }
-    }
-
-    async fn recover(&self, say: &mut dyn FnMut(String)) -> Result<(), Error> {
-        let tree = self.repository.tree.clone();
-        if tree.work().interrupted().is_none() {
-            return Ok(());
-        }
-        let recovered = blocking(move || {
-            let (turn, interrupted) = tree.work().turn()?;
-            drop(turn);
-            Ok(interrupted)
-        })
-        .await?;
-        let interrupted = recovered.map_err(|error| not_published(PublishError::Commit(error)))?;
-        if let Some(interrupted) = interrupted {
-            say(interrupted.to_string());
-        }
-        let synced = self.repository.sync().await;
-        synced.map_err(|error| Error::new(Exit::Failed, error.to_string()))?;
-        Ok(())
-    }
-
-    async fn fetch(&self) -> Result<(), Error> {
-        let tree = self.repository.tree.clone();
-        let (named, branch) = (self.options.remote.clone(), self.options.branch.clone());
-        let behind = blocking(move || {
-            let branch = match branch {
-                Some(branch) => branch,
-                None => match tree.work().state()?.branch {
-                    Some(branch) => branch,
-                    None => return Ok(None),
-                },
-            };
-            let remote = tree.work().remote(named.as_deref(), &branch)?;
-            let behind = tree.work().fetch(&remote, &branch)?;
-            Ok((behind > 0).then_some((behind, remote, branch)))
-        })
-        .await?;
-        match behind.map_err(not_pushed)? {
-            None => Ok(()),
-            Some((behind, remote, branch)) => {
-                let noun = if behind == 1 { "commit" } else { "commits" };
-                let message =
-                    format!("{remote} is {behind} {noun} ahead on {branch}, so nothing was done");
-                Err(Error::new(Exit::Conflict, message).with_hint(format!(
-                    "git pull --rebase {remote} {branch}, and run it again"
-                )))
-            }
-        }
-    }
-
-    /// Makes a commit; and pushes it, where that was asked for.
-    pub(super) async fn commit(
-        &self,
-        proposal: &Proposal,
-        say: &mut dyn FnMut(String),
-    ) -> Result<(Made, Exit), Error> {
-        if let Some(why) = self.readonly {
-            let message = format!("only reads pass: {why}");
-            return Err(Error::new(Exit::NotAllowed, message));
-        }
-        let branch = self.options.branch.as_deref();
-        let made = repository::publish(self.repository, proposal, branch, say)
-            .await
-            .map_err(not_published)?;
-        let short = made.commit.get(..12).unwrap_or(&made.commit);
-        say(format!(
-            "committed {short} on {}: {}",
-            made.branch,
-            proposal.subject()
-        ));
-        let exit = self.push(&made.branch, say).await?;
-        Ok((made, exit))
-    }
-
-    /// Pushes the branch, where that was asked for; what went wrong is said, for the commit is made.
-    pub(super) async fn push(
-        &self,
-        branch: &str,
-        say: &mut dyn FnMut(String),
-    ) -> Result<Exit, Error> {
-        if !self.options.push {
-            return Ok(Exit::Done);
-        }
-        let tree = self.repository.tree.clone();
-        let (named, own) = (self.options.remote.clone(), branch.to_owned());
-        let pushed = blocking(move || {
-            let remote = tree.work().remote(named.as_deref(), &own)?;
-            tree.work().push(&remote, &own).map(|()| remote)
-        })
-        .await?;
-        match pushed {
-            Ok(remote) => {
-                say(format!("pushed {branch} to {remote}"));
-                Ok(Exit::Done)
-            }
-            Err(error) => {
-                let error = not_pushed(error);
-                say(error.to_string());
-                Ok(error.exit)
-            }
-        }
-    }
-
-    /// Pushes what an earlier run committed and could not push.
-    pub(super) async fn push_again(&self, say: &mut dyn FnMut(String)) -> Result<Exit, Error> {
-        if !self.options.push {
-            return Ok(Exit::Done);
-        }
-        let branch = match &self.options.branch {
-            Some(branch) => Some(branch.clone()),
-            None => {
-                let tree = self.repository.tree.clone();
-                let state = blocking(move || tree.work().state()).await?;
-                state
-                    .map_err(|error| Error::new(Exit::Failed, error.to_string()))?
-                    .branch
-            }
-        };
-        match branch {
-            Some(branch) => self.push(&branch, say).await,
-            None => Ok(Exit::Done),
+    let flags = [
+        (options.branch.is_some(), "--branch"),
+        (options.push, "--push"),
+    ];
+    match flags.into_iter().find(|(given, _)| *given) {
+        None => Ok(None),
+        Some((_, flag)) => {
+            let target = &connection.target;
+            let message = format!("{flag} is for a repository, and the target is {target}");
+            Err(Error::new(Exit::Usage, message).with_hint("--repo DIR names one"))
         }
     }
 }
 
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Error> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| Error::new(Exit::Failed, error.to_string()))
+/// Does what comes before a plan where the target is a repository, and says what was cleared up.
+pub(super) async fn begin(
+    connection: &Connection,
+    options: &Options,
+    say: &mut dyn FnMut(String),
+) -> Result<(), Error> {
+    if let Some(commits) = of(connection, options)? {
+        let cleared = commits.begin().await?;
+        cleared.into_iter().for_each(say);
+    }
+    Ok(())
 }
 
-fn not_pushed(error: PushError) -> Error {
-    let exit = match &error {
-        PushError::Rejected { .. } => Exit::Conflict,
-        PushError::Refused { .. } => Exit::Refused,
-        PushError::NoRemote(_) => Exit::Usage,
-        PushError::Unreachable { .. } => Exit::Unreachable,
-        PushError::Git(_) => Exit::Failed,
-    };
-    let hint = error.hint();
-    let error = Error::new(exit, error.to_string());
-    match hint {
-        Some(hint) => error.with_hint(hint),
-        None => error,
+/// Pushes what an earlier run committed and could not push.
+pub(super) async fn push_again(
+    commits: &Commits<'_>,
+    say: &mut dyn FnMut(String),
+) -> Result<Exit, Error> {
+    if !commits.repository.push {
+        return Ok(Exit::Done);
+    }
+    match commits.push(None).await {
+        Err(NotCommitted::Commit(CommitError::Detached)) => Ok(Exit::Done),
+        pushed => Ok(told_push(&pushed, say)),
     }
 }
 
-fn not_published(error: PublishError) -> Error {
-    let (exit, hint) = match &error {
-        PublishError::Commit(error) => {
-            let exit = match error {
+/// Says what became of a commit. What went wrong with its push is said only, for the commit is made.
+pub(super) fn told(committed: &Committed, say: &mut dyn FnMut(String)) -> Exit {
+    committed.notes.iter().cloned().for_each(&mut *say);
+    say(committed.words());
+    match &committed.pushed {
+        None => Exit::Done,
+        Some(pushed) => told_push(pushed, say),
+    }
+}
+
+fn told_push(pushed: &Result<Pushed, NotCommitted>, say: &mut dyn FnMut(String)) -> Exit {
+    match pushed {
+        Ok(pushed) => {
+            say(pushed.words());
+            Exit::Done
+        }
+        Err(error) => {
+            let error = Error::from(error);
+            say(error.to_string());
+            error.exit
+        }
+    }
+}
+
+impl From<NotCommitted> for Error {
+    fn from(error: NotCommitted) -> Error {
+        Error::from(&error)
+    }
+}
+
+impl From<&NotCommitted> for Error {
+    fn from(error: &NotCommitted) -> Error {
+        let exit = match error {
+            NotCommitted::Target(error) => return error.into(),
+            NotCommitted::ReadOnly(_) => Exit::NotAllowed,
+            NotCommitted::Propose(_) => Exit::Refused,
+            NotCommitted::Stale(_) | NotCommitted::Behind { .. } => Exit::Conflict,
+            NotCommitted::Files(_) | NotCommitted::After(_) | NotCommitted::Interrupted(_) => {
+                Exit::Failed
+            }
+            NotCommitted::Commit(error) => match error {
                 error if error.is_stale() => Exit::Conflict,
                 CommitError::Git(_) | CommitError::Refused(_) => Exit::Failed,
                 CommitError::NoBranchName(_) => Exit::Usage,
                 _ => Exit::Refused,
-            };
-            (exit, error.hint())
+            },
+            NotCommitted::Push(error) => match error {
+                PushError::Rejected { .. } => Exit::Conflict,
+                PushError::Refused { .. } => Exit::Refused,
+                PushError::NoRemote(_) => Exit::Usage,
+                PushError::Unreachable { .. } => Exit::Unreachable,
+                PushError::Git(_) => Exit::Failed,
+            },
+        };
+        let hint = error.hint();
+        let error = Error::new(exit, error.to_string());
+        match hint {
+            Some(hint) => error.with_hint(hint),
+            None => error,
         }
-        PublishError::After(_) | PublishError::Interrupted(_) => (Exit::Failed, None),
-    };
-    let error = Error::new(exit, error.to_string());
-    match hint {
-        Some(hint) => error.with_hint(hint),
-        None => error,
     }
 }
 
 impl From<ProposeError> for Error {
     fn from(error: ProposeError) -> Error {
-        Error::new(Exit::Refused, error.to_string())
+        NotCommitted::from(error).into()
     }
 }
 
 impl From<NoReference> for Error {
     fn from(error: NoReference) -> Error {
-        Error::new(Exit::Refused, error.to_string())
-            .with_hint("or embed the definitions: bowline release create --embed")
+        Error::new(Exit::Refused, error.to_string()).with_hint(error.hint())
     }
 }
 

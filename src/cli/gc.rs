@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::Outcome;
-use super::commits::Commits;
+use super::commits;
 use super::confirm;
 use super::connect::{self, Environment, Options};
 use super::error::{Error, Exit, Failures};
@@ -16,7 +16,7 @@ use super::session::{Server, live, refused};
 use crate::api::interval::Interval;
 use crate::engine::actions::gc::{self, Candidate, Collection, Gc};
 use crate::engine::collect::{CollectError, Collected, Collector};
-use crate::engine::repository;
+use crate::engine::repository::{self, Commits, Proposal};
 use crate::engine::world::Source;
 use crate::text;
 
@@ -63,9 +63,7 @@ pub async fn run(
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
     let mut connection = connect::connect(options, environment).await?;
-    if let Some(commits) = Commits::of(&connection, options)? {
-        commits.begin(say).await?;
-    }
+    commits::begin(&connection, options, say).await?;
     let server = Server::ask(&connection, say).await?;
     let plan = {
         let feed = live(&connection, options, &Source::ALL).await?;
@@ -77,10 +75,16 @@ pub async fn run(
         let asked = server.asked(&connection, arguments.reason.clone());
         gc::plan(&feed.world(), &command, &asked).map_err(|refusal| refused(vec![refusal]))?
     };
-    let shown = shown(&plan, arguments.output);
+    let files = match &connection.repository {
+        None => None,
+        Some(repository) => Some(repository::collection(&repository.tree, &plan)?.proposal),
+    };
+    let shown = shown(&plan, files.as_ref(), arguments.output);
     let going = plan.going().count();
     let mislabelled = plan.releases.iter().any(|found| found.mislabelled);
     if arguments.dry_run || (going == 0 && !mislabelled) {
+        let warnings = files.into_iter().flat_map(|files| files.warnings);
+        warnings.for_each(&mut *say);
         summary(&plan).into_iter().for_each(&mut *say);
         return Ok(match going {
             0 => Outcome::done(shown),
@@ -97,7 +101,7 @@ pub async fn run(
         confirm::ask(&question, &going.to_string())?;
         connection = connection.for_confirmed_plan();
     }
-    if let Some(commits) = Commits::of(&connection, options)? {
+    if let Some(commits) = commits::of(&connection, options)? {
         return commit(&commits, &plan, arguments.output, say).await;
     }
     let clock = server.clock();
@@ -119,13 +123,13 @@ async fn commit(
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
     let collected = repository::collection(&commits.repository.tree, plan)?;
-    for (candidate, why) in &collected.staying {
-        say(format!("{} stays: {why}", name(candidate)));
-    }
+    let warnings = collected.proposal.warnings.iter();
+    warnings.cloned().for_each(&mut *say);
     if collected.going.is_empty() {
         return Ok(Outcome::done(String::new()));
     }
-    let (_, exit) = commits.commit(&collected.proposal, say).await?;
+    let committed = commits.collection(&collected).await?;
+    let exit = commits::told(&committed, say);
     let removed: Vec<String> = collected.going.iter().map(|found| name(found)).collect();
     let freed = collected.going.iter().filter_map(|found| found.size).sum();
     say(format!("{} freed", text::bytes(freed)));
@@ -207,11 +211,18 @@ fn name(candidate: &Candidate) -> String {
     format!("{kind}.openchoreo.dev/{}", candidate.key.name)
 }
 
-fn shown(plan: &Collection, format: Format) -> String {
+fn shown(plan: &Collection, files: Option<&Proposal>, format: Format) -> String {
     let all = || plan.releases.iter().chain(&plan.snapshots);
+    let values = || {
+        let mut value = value(plan);
+        if let Some(files) = files {
+            value["files"] = files.json();
+        }
+        value
+    };
     match format {
-        Format::Json => output::json(&value(plan)),
-        Format::Yaml => output::yaml(&value(plan)),
+        Format::Json => output::json(&values()),
+        Format::Yaml => output::yaml(&values()),
         Format::Name => plan.going().map(|found| name(found) + "\n").collect(),
         Format::Table | Format::Wide => {
             let header = ["NAME", "COMPONENT", "SIZE", "AGE", "GOES", "WHY"];

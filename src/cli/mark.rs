@@ -1,15 +1,14 @@
 //! `bowline mark`: calls a release bad, or good again.
 
 use clap::{Args, Subcommand};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::Outcome;
-use super::commits::Commits;
+use super::commits;
 use super::confirm;
 use super::connect::{self, Environment, Options};
 use super::error::{Error, Exit};
 use super::session::{Server, live, refused};
-use crate::api::release::{Mark as Stamp, Verdict};
+use crate::api::release::Verdict;
 use crate::engine::actions::mark::{self, Mark};
 use crate::engine::marking::{self, MarkError, Marked};
 use crate::engine::repository;
@@ -52,9 +51,7 @@ pub async fn run(
         Verb::Good(arguments) => (arguments, Verdict::Good),
     };
     let mut connection = connect::connect(options, environment).await?;
-    if let Some(commits) = Commits::of(&connection, options)? {
-        commits.begin(say).await?;
-    }
+    commits::begin(&connection, options, say).await?;
     let server = Server::ask(&connection, say).await?;
     let plan = {
         let feed = live(&connection, options, &Source::OF_MOVES).await?;
@@ -83,17 +80,10 @@ pub async fn run(
         connection = connection.for_confirmed_plan();
     }
     let clock = server.clock();
-    if let Some(commits) = Commits::of(&connection, options)? {
-        let mark = Stamp {
-            verdict,
-            by: server.user.clone(),
-            at: Time(clock()),
-            note: plan.reason.clone(),
-            operation: Some(plan.operation.clone()),
-        };
-        let proposal = repository::marking(&commits.repository.tree, &plan, &mark)?;
-        let (_, exit) = commits.commit(&proposal, say).await?;
-        return Ok(Outcome::ending(shown, exit));
+    if let Some(commits) = commits::of(&connection, options)? {
+        let proposal = repository::marking(&commits.repository.tree, &plan)?;
+        let committed = commits.commit(&proposal).await?;
+        return Ok(Outcome::ending(shown, commits::told(&committed, say)));
     }
     let marked = marking::mark(&connection.client, &plan, &server.user, &clock)
         .await

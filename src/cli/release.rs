@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use kube::api::{Api, ListParams, PartialObjectMeta, PostParams};
 use serde_json::{Value, json};
 
-use super::commits::Commits;
+use super::commits;
 use super::connect::{self, Connection, Environment, Options};
 use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
@@ -129,10 +129,7 @@ async fn create(
         return Err(Error::new(Exit::Usage, message));
     }
     let connection = connect::connect(options, environment).await?;
-    let commits = Commits::of(&connection, options)?;
-    if let Some(commits) = &commits {
-        commits.begin(say).await?;
-    }
+    commits::begin(&connection, options, say).await?;
     let (definitions, source) = definitions(arguments, &connection, options, say).await?;
     let made = action::release(&definitions, arguments.version.as_deref(), &source);
     let name = made.name_any();
@@ -146,13 +143,14 @@ async fn create(
         say(format!("release {name} would be made"));
         return Ok(Outcome::changes(print(arguments.output, &made)));
     }
-    if let Some(commits) = commits {
+    if let Some(commits) = commits::of(&connection, options)? {
         let operation = uuid::Uuid::new_v4().to_string();
         let tree = &commits.repository.tree;
         let reason = arguments.reason.as_deref();
         let proposal = repository::release(tree, &made, &operation, reason)?;
         proposal.warnings.iter().cloned().for_each(&mut *say);
-        let (_, exit) = commits.commit(&proposal, say).await?;
+        let committed = commits.commit(&proposal).await?;
+        let exit = commits::told(&committed, say);
         return Ok(Outcome::ending(print(arguments.output, &made), exit));
     }
     match api.create(&PostParams::default(), &made).await {

@@ -26,6 +26,12 @@ pub struct Repository {
     served: Embedded,
     /// The cluster beside it.
     pub beside: Option<Client>,
+    /// The branch that commits go to; the one that is checked out where it is absent.
+    pub branch: Option<String>,
+    /// Whether commits are pushed.
+    pub push: bool,
+    /// Where they are pushed to, instead of the branch's own remote.
+    pub remote: Option<String>,
 }
 
 impl Repository {
@@ -107,6 +113,9 @@ pub(super) async fn open(
         tree,
         served: served.clone(),
         beside,
+        branch: options.branch.clone(),
+        push: options.push,
+        remote: options.remote.clone(),
     };
     repository.follow();
     Ok((served, repository))

@@ -116,7 +116,7 @@ impl CommitError {
             Self::Dirty { path } => format!(
                 "git diff {path} shows them; commit them, git stash them, or git restore {path}"
             ),
-            Self::Changed { .. } => "look at the new plan: run the command again".to_owned(),
+            Self::Changed { .. } => "look at the new plan: do it again".to_owned(),
             Self::Busy { lock } => format!(
                 "wait for it; if no git runs any more, remove {}",
                 lock.display()
@@ -226,24 +226,21 @@ impl WorkTree {
     }
 }
 
-impl Turn<'_> {
-    /// Makes the commit, or nothing at all.
-    pub fn commit(&self, wanted: &Wanted<'_>) -> Result<Made, CommitError> {
-        let state = self.tree.state()?;
-        match wanted.branch {
-            Some(branch) if state.branch.as_deref() != Some(branch) => {
-                self.check(&state, wanted)?;
-                self.elsewhere(&state, branch, wanted)
+impl WorkTree {
+    /// Looks whether a commit could be made as things stand; nothing is changed.
+    pub fn admits(&self, wanted: &Wanted<'_>) -> Result<State, CommitError> {
+        let state = self.state()?;
+        let own = state.branch.as_deref();
+        if wanted.branch.is_none_or(|branch| own == Some(branch)) {
+            if own.is_none() {
+                return Err(CommitError::Detached);
             }
-            _ => {
-                let branch = state.branch.clone().ok_or(CommitError::Detached)?;
-                if let Some(what) = state.under_way {
-                    return Err(CommitError::UnderWay(what));
-                }
-                self.check(&state, wanted)?;
-                self.here(&state, branch, wanted)
+            if let Some(what) = state.under_way {
+                return Err(CommitError::UnderWay(what));
             }
         }
+        self.check(&state, wanted)?;
+        Ok(state)
     }
 
     /// Every file has to be as it was when the edit was made, and as it was committed.
@@ -253,7 +250,7 @@ impl Turn<'_> {
             if state.dirty.contains(&edit.path) {
                 return Err(CommitError::Dirty { path: path() });
             }
-            let file = self.tree.root().join(&edit.path);
+            let file = self.root().join(&edit.path);
             let there = match std::fs::read(&file) {
                 Ok(bytes) => Some(bytes),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
@@ -281,10 +278,24 @@ impl Turn<'_> {
         if paths.is_empty() {
             return Ok(None);
         }
-        let tracked = self.tree.ask(["ls-files", "-z"])?;
+        let tracked = self.ask(["ls-files", "-z"])?;
         let tracked: std::collections::HashSet<&str> = tracked.split('\0').collect();
         let missing = paths.iter().find(|path| !tracked.contains(path.as_str()));
         Ok(missing.cloned())
+    }
+}
+
+impl Turn<'_> {
+    /// Makes the commit, or nothing at all.
+    pub fn commit(&self, wanted: &Wanted<'_>) -> Result<Made, CommitError> {
+        let state = self.tree.admits(wanted)?;
+        match (wanted.branch, state.branch.clone()) {
+            (Some(branch), own) if own.as_deref() != Some(branch) => {
+                self.elsewhere(&state, branch, wanted)
+            }
+            (_, Some(branch)) => self.here(&state, branch, wanted),
+            (_, None) => Err(CommitError::Detached),
+        }
     }
 
     fn here(

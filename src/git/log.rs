@@ -28,6 +28,8 @@ pub struct Changed {
     pub from: Option<String>,
     /// The path; of a removed file, the one that it had.
     pub path: String,
+    /// The blob before; None where the file was not there.
+    pub old: Option<String>,
     /// The blob afterwards; None where the file was removed.
     pub blob: Option<String>,
     /// Whether the file was not there before, under whatever name.
@@ -38,6 +40,11 @@ impl Commit {
     /// Returns the first line of the message.
     pub fn subject(&self) -> &str {
         self.message.lines().next().unwrap_or_default()
+    }
+
+    /// Says that it is what an audit entry was read from.
+    pub fn recorder(&self) -> String {
+        format!("git commit {}", self.id.get(..12).unwrap_or_default())
     }
 
     /// Returns the trailers: the last paragraph, where every line of it is `Word: value`.
@@ -127,7 +134,7 @@ fn read(text: &str) -> Option<Commit> {
             continue;
         };
         let words: Vec<&str> = raw.split(' ').collect();
-        let [_, mode, _, blob, status] = words.as_slice() else {
+        let [_, mode, old, blob, status] = words.as_slice() else {
             continue;
         };
         let renamed = status.starts_with(['R', 'C']);
@@ -141,8 +148,10 @@ fn read(text: &str) -> Option<Commit> {
         if !removed && !mode.starts_with("100") {
             continue;
         }
+        let added = status.starts_with(['A', 'C']);
         commit.files.push(Changed {
-            added: status.starts_with('A') || status.starts_with('C'),
+            added,
+            old: (!added).then(|| (*old).to_owned()),
             from: from.filter(|_| status.starts_with('R')),
             path,
             blob: (!removed).then(|| (*blob).to_owned()),

@@ -69,10 +69,15 @@ impl PushError {
 }
 
 impl WorkTree {
+    /// Lists the remotes.
+    pub fn remotes(&self) -> Result<Vec<String>, GitError> {
+        let remotes = self.ask(["remote"])?;
+        Ok(remotes.lines().map(str::to_owned).collect())
+    }
+
     /// Returns the remote that is meant: the one that was named, that of the branch, `origin`, or the only one.
     pub fn remote(&self, named: Option<&str>, branch: &str) -> Result<String, PushError> {
-        let remotes = self.ask(["remote"])?;
-        let remotes: Vec<String> = remotes.lines().map(str::to_owned).collect();
+        let remotes = self.remotes()?;
         let configured = |key: String| -> Result<Option<String>, GitError> {
             let output = self.output(self.root(), ["config", "--get", key.as_str()], &[], b"")?;
             let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();

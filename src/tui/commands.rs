@@ -73,6 +73,11 @@ const COMMANDS: &[Command] = &[
         about: "write what is on record as a Markdown timeline",
     },
     Command {
+        name: "push",
+        arguments: "[REMOTE]",
+        about: "push the branch of a repository to its remote",
+    },
+    Command {
         name: "tour",
         arguments: "[off]",
         about: "begin the guided tour, or end it",
@@ -138,6 +143,7 @@ pub fn offers(model: &Model, _: &World, text: &str) -> Vec<Offer> {
             let contexts = model.ground.contexts.iter();
             contexts.map(|known| known.name.clone()).collect()
         }
+        "push" => super::pushing::remotes(model),
         "export" => vec!["incident".to_owned()],
         "write" => vec!["15m".to_owned(), "off".to_owned()],
         "theme" => theme::names().into_iter().map(str::to_owned).collect(),
@@ -260,6 +266,8 @@ pub fn run(
         }
         ("export", ["incident", file]) => super::opening::export(model, now, file.into(), effects),
         ("write", []) => write(model, now, "15m", effects),
+        ("push", []) => super::pushing::push(model, now, None, effects),
+        ("push", [remote]) => super::pushing::push(model, now, Some(remote), effects),
         ("tour", ["off"]) => {
             model.tour = None;
             Vec::new()

@@ -16,8 +16,10 @@ use crate::engine::apply::{Applied, ApplyError};
 use crate::engine::audit::Verdict;
 use crate::engine::collect::Collected;
 use crate::engine::diff::Diff;
+use crate::engine::repository::{Committed, Proposal, Pushed};
 use crate::engine::revisions::{Pinned, Revisions};
 use crate::engine::world::Key;
+use crate::git::State;
 
 /// Names a request, so that its answer finds who asked.
 pub type Ticket = u64;
@@ -35,8 +37,10 @@ pub enum Effect {
     Copy(String),
     /// Plan something, and then show what it changes.
     Plan(Ticket, Box<Order>),
-    /// Carry out what was planned.
-    Apply(Ticket, Box<Prepared>, Option<String>),
+    /// Carry out what was planned and confirmed.
+    Apply(Ticket, Box<Confirmed>),
+    /// Push the branch that commits go to, to its own remote or to the one that is named.
+    Push(Ticket, Option<String>),
     /// Stop what a ticket asked for, between two of its steps.
     Cancel(Ticket),
     /// Read the revisions of a pin.
@@ -192,7 +196,7 @@ pub struct Destination {
 #[derive(Debug)]
 pub enum Answer {
     /// A plan, or why there is none.
-    Planned(Result<Box<Prepared>, Refused>),
+    Planned(Result<Box<Planned>, Refused>),
     /// What the plan changes in its environments, item by item.
     Shown(Result<Previews, String>),
     /// What became of it.
@@ -211,6 +215,48 @@ pub enum Answer {
     Described(Result<String, String>),
     /// A file was written, or not.
     Exported(Result<PathBuf, String>),
+    /// A branch was pushed, or why not.
+    Pushed(Result<Pushed, Refused>),
+    /// Where the work tree of a repository stands.
+    Stands(Box<Stands>),
+}
+
+/// A plan, and what it changes in the files where the target is a repository.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// The plan.
+    pub prepared: Box<Prepared>,
+    /// The files.
+    pub files: Option<Arc<Proposal>>,
+}
+
+impl From<Prepared> for Planned {
+    fn from(prepared: Prepared) -> Self {
+        Self {
+            prepared: Box::new(prepared),
+            files: None,
+        }
+    }
+}
+
+/// A plan that a person has confirmed, as it was shown.
+#[derive(Clone, Debug)]
+pub struct Confirmed {
+    /// The plan.
+    pub prepared: Box<Prepared>,
+    /// Why.
+    pub reason: Option<String>,
+    /// The files that were shown with it.
+    pub files: Option<Arc<Proposal>>,
+}
+
+/// Where the work tree of a repository stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stands {
+    /// The branch, how it compares with its upstream, what is changed and what is under way.
+    pub state: State,
+    /// What one can push to.
+    pub remotes: Vec<String>,
 }
 
 /// Why there is no plan, and what to do.
@@ -245,8 +291,10 @@ pub enum Became {
         /// Why it ended before its end, if it did.
         ended: Option<String>,
     },
+    /// It was committed.
+    Committed(Box<Committed>),
     /// It could not be begun.
-    Failed(String),
+    Failed(Refused),
 }
 
 /// Two sides and how they differ.

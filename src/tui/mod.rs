@@ -21,6 +21,7 @@ pub mod pen;
 pub mod picture;
 pub mod prompt;
 mod prompting;
+mod pushing;
 pub mod roster;
 pub mod rows;
 pub mod run;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::effect::{Answer, Destination, Effect, Place, Refused, Ticket};
+use super::effect::{Answer, Destination, Effect, Place, Refused, Stands, Ticket};
 use super::keymap::{Key, Keymap};
 use super::order::Order;
 use super::pen::Glyphs;
@@ -63,12 +63,57 @@ pub struct Ground {
     pub armed: Option<Timestamp>,
     /// Whether nothing really runs in the data planes.
     pub simulated: bool,
+    /// Where the repository stands, where the target is one.
+    pub repository: Option<Standing>,
     /// The contexts that one can go to.
     pub contexts: Vec<Known>,
     /// Where we may move pins; why not, where not. What is absent is not known yet.
     pub rights: BTreeMap<String, Result<(), String>>,
     /// The time zone that moments are shown in.
     pub zone: TimeZone,
+}
+
+/// Where a repository stands, and what is done with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// What git says; None until it has been asked.
+    pub stands: Option<Box<Stands>>,
+    /// The branch that commits go to, where it was named.
+    pub onto: Option<String>,
+    /// Whether a push is under way.
+    pub pushing: bool,
+}
+
+impl Standing {
+    /// Says it in a few words, and which of them somebody should know before going on.
+    pub fn words(&self) -> Vec<(String, bool)> {
+        let Some(stands) = &self.stands else {
+            return Vec::new();
+        };
+        let state = &stands.state;
+        let mut words = vec![match &state.branch {
+            Some(branch) => (branch.clone(), false),
+            None => ("no branch".to_owned(), true),
+        }];
+        let onto = self.onto.as_ref();
+        if let Some(onto) = onto.filter(|onto| state.branch.as_ref() != Some(onto)) {
+            words.push((format!("commits to {onto}"), false));
+        }
+        let count = |count: u64, text: String, known: bool| (count > 0).then_some((text, known));
+        let dirty = u64::try_from(state.dirty.len()).unwrap_or(u64::MAX);
+        words.extend(count(state.ahead, format!("ahead {}", state.ahead), false));
+        words.extend(count(
+            state.behind,
+            format!("behind {}", state.behind),
+            true,
+        ));
+        words.extend(count(dirty, format!("{dirty} dirty"), true));
+        words.extend(state.under_way.map(|what| (what.to_owned(), true)));
+        if self.pushing {
+            words.push(("pushing".to_owned(), false));
+        }
+        words
+    }
 }
 
 impl Ground {
@@ -124,6 +169,8 @@ pub struct Notice {
     pub level: Level,
     /// Since when it is shown.
     pub at: Timestamp,
+    /// Whether it is shown in full, over as many lines as it takes.
+    pub whole: bool,
 }
 
 /// Everything that the UI knows.

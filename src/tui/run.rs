@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::effect::{Destination, Effect};
 use super::keymap::Keymap;
-use super::model::{Event, Ground, Level, Look, Model};
+use super::model::{Event, Ground, Level, Look, Model, Standing};
 use super::pen;
 use super::runner::{self, Runner, Session};
 use super::terminal::input::{Events, Input};
@@ -83,11 +83,6 @@ pub async fn open(
         value.and_then(|value| value.to_str()).map(str::to_owned)
     };
     // Who cannot connect at all is told on a terminal that was left alone.
-    // Actions on a repository are commits, which the screens do not make yet.
-    let options = Options {
-        readonly: options.readonly || options.repo.is_some(),
-        ..options
-    };
     let connection = connect::connect(&options, &environment).await?;
     let term = variable("TERM").unwrap_or_default();
     let (terminal, mut events) = Terminal::open(&term, variable("TMUX").is_some(), start.mouse)?;
@@ -437,8 +432,18 @@ pub(super) fn ground(session: &Session, environment: &Environment, options: &Opt
         Target::Context { name, .. } => name.clone(),
         Target::Pod => "in this pod".to_owned(),
         Target::Embedded { .. } => "embedded".to_owned(),
-        Target::Repository { directory } => directory.display().to_string(),
+        // Where it is they know; which one it is tells its name.
+        Target::Repository { directory } => {
+            let repository = connection.repository.as_ref();
+            let root = repository.map_or(directory.as_path(), |found| found.tree.work().root());
+            let name = root.file_name().unwrap_or(root.as_os_str());
+            name.to_string_lossy().into_owned()
+        }
     };
+    let repository = connection.repository.as_ref().map(|found| Standing {
+        onto: found.branch.clone(),
+        ..Standing::default()
+    });
     Ground {
         target,
         namespace: connection.namespace.clone(),
@@ -452,6 +457,7 @@ pub(super) fn ground(session: &Session, environment: &Environment, options: &Opt
         protected: connection.is_protected(),
         armed: None,
         simulated: matches!(connection.target, Target::Embedded { .. }),
+        repository,
         contexts: connect::contexts(options, environment),
         rights: Default::default(),
         zone: TimeZone::system(),

@@ -1,5 +1,6 @@
 //! Carries out effects beside the keyboard: one task each, whose answer comes back as an event.
 
+mod commits;
 mod compare;
 mod describe;
 mod history;
@@ -20,7 +21,7 @@ use kube::api::{ListParams, PostParams};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinHandle;
 
-use super::effect::{Answer, Became, Effect, Place, Previews, Refused, Ticket};
+use super::effect::{Answer, Became, Confirmed, Effect, Place, Planned, Previews, Refused, Ticket};
 use super::model::Event;
 use super::order::{Order, Prepared};
 use crate::api::audit::AuditEntry;
@@ -38,6 +39,8 @@ use crate::engine::rules::Refusal;
 use crate::engine::whoami::{self, Whoami};
 use crate::engine::world::feed::Feed;
 use crate::resolve::git::Git;
+
+pub use commits::look;
 
 /// How long a release is remembered after it was collected, to put it back if a pin names it by then.
 const REMEMBERS: Duration = Duration::from_secs(1);
@@ -160,12 +163,21 @@ impl Runner {
                     None
                 });
             }
-            Effect::Apply(ticket, prepared, reason) => {
+            Effect::Apply(ticket, confirmed) => {
                 let abort = Arc::new(AtomicBool::new(false));
-                let flag = abort.clone();
+                let (flag, events) = (abort.clone(), self.events.clone());
                 self.begin(ticket, Some(abort), async move {
-                    let became = apply(&session, *prepared, reason, &flag).await;
+                    let became = apply(&session, *confirmed, &flag).await;
+                    commits::tell(&session, &events).await;
                     Some(Answer::Applied(became))
+                });
+            }
+            Effect::Push(ticket, remote) => {
+                let events = self.events.clone();
+                self.begin(ticket, Some(Arc::default()), async move {
+                    let pushed = commits::push(&session, remote.as_deref()).await;
+                    commits::tell(&session, &events).await;
+                    Some(Answer::Pushed(pushed))
                 });
             }
             Effect::Cancel(ticket) => match self.running.get(&ticket) {
@@ -249,6 +261,10 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
     let tell = |answer| {
         let _ = events.send(Event::Answer(ticket, answer));
     };
+    let cleared = match commits::begin(session).await {
+        Ok(cleared) => cleared,
+        Err(refused) => return tell(Answer::Planned(Err(refused))),
+    };
     let operation = uuid::Uuid::new_v4().to_string();
     let asked = session.asked(operation, None);
     let refused = |refusal: Refusal| Refused {
@@ -273,6 +289,10 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
                 hints: refusals.iter().filter_map(Refusal::hint).collect(),
             }),
             Err(NoDraft::Target(error)) => Err(explain(&error).into()),
+            Err(NoDraft::Reference(error)) => Err(Refused {
+                why: vec![error.to_string()],
+                hints: vec![error.hint().to_owned()],
+            }),
             Err(error) => Err(error.to_string().into()),
         },
     };
@@ -280,7 +300,18 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
         Ok(prepared) => prepared,
         Err(refused) => return tell(Answer::Planned(Err(refused))),
     };
-    tell(Answer::Planned(Ok(Box::new(prepared.clone()))));
+    let files = match commits::files(session, &prepared).await {
+        Ok(files) => files,
+        Err(refused) => return tell(Answer::Planned(Err(refused))),
+    };
+    let files = files.map(|mut files| {
+        files.warnings.splice(0..0, cleared);
+        Arc::new(files)
+    });
+    tell(Answer::Planned(Ok(Box::new(Planned {
+        prepared: Box::new(prepared.clone()),
+        files,
+    }))));
     let Prepared::Moves(mut draft) = prepared else {
         return;
     };
@@ -299,18 +330,21 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
 }
 
 /// Carries out what was planned.
-async fn apply(
-    session: &Session,
-    prepared: Prepared,
-    reason: Option<String>,
-    abort: &AtomicBool,
-) -> Became {
+async fn apply(session: &Session, confirmed: Confirmed, abort: &AtomicBool) -> Became {
+    let Confirmed {
+        prepared,
+        reason,
+        files,
+    } = confirmed;
     let clock = || session.now();
     let user = session.who().user;
     // Who gets here has confirmed this plan; on a protected context writes pass for it and for no other.
     let connection = session.connection.for_confirmed_plan();
+    if let Some(files) = files {
+        return commits::commit(session, &prepared, &files).await;
+    }
     let client = &connection.client;
-    match prepared {
+    match *prepared {
         Prepared::Moves(mut draft) => {
             let asked = session.asked(draft.plan.operation.clone(), reason);
             let desk = Desk {
@@ -318,7 +352,7 @@ async fn apply(
                 ..session.desk()
             };
             if let Err(error) = desk.make(&mut draft, &asked).await {
-                return Became::Failed(error.to_string());
+                return Became::Failed(error.to_string().into());
             }
             Became::Moved(apply_all(client, &draft.plan, &clock, abort).await)
         }
@@ -409,8 +443,9 @@ async fn rights(
     answers.into_iter().flatten().collect()
 }
 
-/// Asks the target who we are until it answers, and tells.
+/// Asks the target who we are until it answers, and tells; and where its work tree stands, if it has one.
 pub fn introduce(session: &Arc<Session>, events: &UnboundedSender<Event>) {
+    commits::follow(session, events);
     let (session, events) = (session.clone(), events.clone());
     tokio::spawn(async move {
         let mut pause = FIRST_PAUSE;

@@ -12,7 +12,7 @@ use ratatui::layout::Rect;
 use thiserror::Error;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
-use super::effect::Effect;
+use super::effect::{Answer, Effect};
 use super::keymap::Keymap;
 use super::model::{Event, Look, Model};
 use super::pen;
@@ -172,6 +172,9 @@ async fn draw(
         world.environment_names(&camera.model.ground.namespace)
     };
     camera.runner.run(Effect::Rights(0, environments));
+    if let Some(stands) = runner::look(session).await {
+        camera.tell(Event::Answer(0, Answer::Stands(Box::new(stands))));
+    }
     camera.settle().await;
     camera.go(&wanted.screen)?;
     camera.settle().await;

@@ -49,6 +49,7 @@ pub fn ground() -> Ground {
         protected: false,
         armed: None,
         simulated: false,
+        repository: None,
         contexts: ["prod-eu", "prod-us"].map(known).into(),
         rights: Default::default(),
         zone: TimeZone::UTC,
@@ -253,7 +254,8 @@ fn character(c: char) -> Key {
 fn ticket(effect: &Effect) -> Option<Ticket> {
     match effect {
         Effect::Plan(ticket, _)
-        | Effect::Apply(ticket, ..)
+        | Effect::Apply(ticket, _)
+        | Effect::Push(ticket, _)
         | Effect::Revisions(ticket, _)
         | Effect::Cause(ticket, _)
         | Effect::Compare(ticket, _)
@@ -293,7 +295,7 @@ fn the_cursor_begins_on_the_worst_place_in_production() {
 }
 
 /// Plans a rollback of the selected cell as the desk does, and shows a change of one image.
-fn rolled_back(still: Still) -> Still {
+pub fn rolled_back(still: Still) -> Still {
     let asked = Asked {
         operation: "5f0c1d3a-0000".to_owned(),
         now: still.now,
@@ -311,7 +313,7 @@ fn rolled_back(still: Still) -> Still {
     };
     let plan = rollback::plan(&still.world, &command, &asked).unwrap();
     let draft = Draft::of(plan);
-    let prepared = Box::new(Prepared::Moves(Box::new(draft)));
+    let prepared = Prepared::Moves(Box::new(draft));
     let web = |image: &str, pool: &str| {
         json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
@@ -326,8 +328,9 @@ fn rolled_back(still: Still) -> Still {
         web("registry/checkout:1.2.1", "20"),
     );
     let diff = diff::diff(&[before], &[after], &diff::Options::default());
-    let shown = prepared.clone();
-    still.answer(|_| Answer::Planned(Ok(prepared))).answer(|_| {
+    let shown = Box::new(prepared.clone());
+    let planned = Box::new(prepared.into());
+    still.answer(|_| Answer::Planned(Ok(planned))).answer(|_| {
         Answer::Shown(Ok(Previews {
             prepared: shown,
             diffs: vec![Some(diff)],

@@ -42,9 +42,9 @@ pub enum State {
 pub struct Logged {
     /// When.
     pub at: Timestamp,
-    /// The command line of bowline that does the same.
+    /// The command line, of bowline where it has one, that does the same.
     pub bowline: String,
-    /// The command lines of kubectl that come closest.
+    /// The command lines of kubectl that come closest; of git, where the target is a repository.
     pub kubectl: Vec<String>,
     /// What became of it.
     pub outcome: String,

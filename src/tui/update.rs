@@ -160,6 +160,7 @@ pub(super) fn say(model: &mut Model, now: Timestamp, level: Level, text: impl In
         text: text.into(),
         level,
         at: now,
+        whole: true,
     });
 }
 
@@ -209,13 +210,14 @@ fn pressed(
     let Some(key) = Key::of(event) else {
         return;
     };
-    if model
-        .notice
-        .as_ref()
-        .is_some_and(|notice| notice.level != Level::Error)
-    {
-        model.notice = None;
-    }
+    // What went wrong stays, on one line.
+    model.notice = match model.notice.take() {
+        Some(notice) if notice.level == Level::Error => Some(Notice {
+            whole: false,
+            ..notice
+        }),
+        _ => None,
+    };
     if model.over.is_some() {
         super::prompting::key(model, world, now, event, key, effects);
         return;
@@ -328,7 +330,9 @@ fn quit(model: &mut Model, _: &World, now: Timestamp, effects: &mut Vec<Effect>)
         .tasks
         .iter()
         .any(|task| matches!(task.state, tasks::State::Applying));
-    match writing {
+    let repository = model.ground.repository.as_ref();
+    let pushing = repository.is_some_and(|repository| repository.pushing);
+    match writing || pushing {
         true => say(
             model,
             now,
@@ -380,6 +384,13 @@ fn answered(
             );
         }
         Answer::Exported(Err(why)) => return say(model, now, Level::Error, why),
+        Answer::Stands(stands) => {
+            if let Some(repository) = &mut model.ground.repository {
+                repository.stands = Some(stands);
+            }
+            return;
+        }
+        Answer::Pushed(pushed) => return super::pushing::pushed(model, now, pushed),
         answer => Some(answer),
     };
     for at in (0..model.stack.len()).rev() {

@@ -7,12 +7,13 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::keymap::Step;
-use super::model::{Level, Model};
+use super::model::{Level, Model, Notice, Standing};
 use super::pen::{Pen, Sheet};
 use super::prompt::{Choice, Offer, Over, Prompt};
 use super::screens::{Scene, Screen};
 use super::theme::Role;
 use super::tour;
+use super::widgets::wrap;
 use crate::engine::world::{Freshness, Source, World};
 use crate::text;
 
@@ -77,6 +78,15 @@ fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         .put("bowline", Role::Title)
         .skip(2)
         .put(&ground.target, Role::Text);
+    let standing = ground.repository.iter().flat_map(Standing::words);
+    for (at, (words, matters)) in standing.enumerate() {
+        let role = if matters { Role::Warning } else { Role::Text };
+        match at {
+            0 => pen.put(&format!(" {dot} "), Role::Muted),
+            _ => pen.put(", ", Role::Muted),
+        };
+        pen.put(&words, role);
+    }
     for part in [&ground.namespace, &ground.user] {
         if !part.is_empty() {
             pen.put(&format!(" {dot} "), Role::Muted)
@@ -185,13 +195,9 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         return;
     }
     if let Some(notice) = &model.notice {
-        let role = match notice.level {
-            Level::Info => Role::Text,
-            Level::Done => Role::Good,
-            Level::Warning => Role::Warning,
-            Level::Error => Role::Error,
-        };
-        pen.put(&notice.text, role);
+        let told = told(notice, model.size.0);
+        let last = told.last().map_or(notice.text.as_str(), String::as_str);
+        pen.put(last, notice_role(notice));
         return;
     }
     for (action, word) in model.front().hints() {
@@ -212,6 +218,36 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
             .put(" ", key)
             .put(word, description)
             .skip(2);
+    }
+}
+
+fn notice_role(notice: &Notice) -> Role {
+    match notice.level {
+        Level::Info => Role::Text,
+        Level::Done => Role::Good,
+        Level::Warning => Role::Warning,
+        Level::Error => Role::Error,
+    }
+}
+
+/// Breaks what was said into the lines that it takes, where it is shown in full and one is not enough.
+fn told(notice: &Notice, width: u16) -> Vec<String> {
+    let width = usize::from(width.saturating_sub(2));
+    match notice.whole && text::width(&notice.text) > width {
+        true => wrap(&notice.text, width),
+        false => Vec::new(),
+    }
+}
+
+/// Draws what was said, but for its last line, which is in the footer.
+fn notice(sheet: &mut Sheet<'_>, notice: &Notice) {
+    let lines = told(notice, sheet.width());
+    let above = lines.len().saturating_sub(1);
+    let height = u16::try_from(above).unwrap_or(u16::MAX).min(sheet.height());
+    let mut part = sheet.rows(sheet.height() - height, height);
+    part.clear();
+    for (row, line) in (0..height).zip(&lines) {
+        part.line(row).skip(1).put(line, notice_role(notice));
     }
 }
 
@@ -237,7 +273,10 @@ fn over(mut sheet: Sheet<'_>, model: &Model) {
         Some(Over::Prompt(prompt)) if !prompt.offers.is_empty() => offers(&mut sheet, prompt),
         Some(Over::Choice(choice)) => choices(&mut sheet, choice),
         Some(Over::Prompt(_)) => {}
-        None => which_key(&mut sheet, model),
+        None => match &model.notice {
+            Some(said) if model.pressed.is_empty() => notice(&mut sheet, said),
+            _ => which_key(&mut sheet, model),
+        },
     }
 }
 

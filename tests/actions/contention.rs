@@ -1,5 +1,6 @@
 //! Many operators and one pin: one of them moves it, the others are told who did.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -141,6 +142,67 @@ pub async fn one_of_many_processes_wins(target: Arc<Target>) {
     assert_eq!(shop.chain("cart-dev").await.len(), 2);
     println!(
         "{}: {processes} processes, one pin, in {:.1} s: one exit code 0, the others 4",
+        target.name,
+        begun.elapsed().as_secs_f64(),
+    );
+}
+
+/// The same on a repository: none of the processes commits before all have planned.
+pub async fn one_of_many_commits_wins(target: Arc<Target>) {
+    let shop = Shop::open(&target, &["cart"]).await;
+    let processes = sized(4, 20);
+    let before = target.git("rev-list --count HEAD");
+    // Whoever commits waits for this file, and so all of them do.
+    let notes = target.home.path().join("deploy/.git/bowline");
+    std::fs::create_dir_all(&notes).unwrap();
+    let turn = std::fs::File::create(notes.join("lock")).unwrap();
+    turn.lock().unwrap();
+    let begun = Instant::now();
+    let runs: Vec<_> = (0..processes)
+        .map(|number| {
+            let release = another("cart-2", number);
+            let line = format!("deploy cart -e dev --release {release}");
+            User::of(&target).start(&line)
+        })
+        .collect();
+    let inode = std::os::unix::fs::MetadataExt::ino(&turn.metadata().unwrap());
+    let inode = format!(":{inode} ");
+    // Who waits is told once or twice while others come and go: `1: -> FLOCK ADVISORY WRITE pid ...`.
+    let waiting = || {
+        let locks = std::fs::read_to_string("/proc/locks").unwrap();
+        let waiting = locks.lines().filter(|line| line.contains("->"));
+        let waiting = waiting.filter(|line| line.contains(&inode));
+        let pids = waiting.filter_map(|line| line.split_whitespace().nth(5));
+        pids.map(str::to_owned).collect::<BTreeSet<String>>().len()
+    };
+    let all = async {
+        while waiting() < processes {
+            tokio::task::yield_now().await;
+        }
+    };
+    let waited = tokio::time::timeout(crate::HANG, all).await;
+    waited.expect("all of them have planned");
+    drop(turn);
+    let ran = join_all(runs.into_iter().map(ended)).await;
+    let winners: Vec<_> = ran.iter().filter(|ran| ran.code == 0).collect();
+    assert_eq!(winners.len(), 1, "one of them wins");
+    assert!(
+        winners[0].out.contains("(revision 2)"),
+        "{}",
+        winners[0].out
+    );
+    for loser in ran.iter().filter(|ran| ran.code != 0) {
+        assert_eq!(loser.code, 4, "{}", loser.err);
+        let told = "releasepins/dev/cart.yaml has changed since the plan was made";
+        assert!(loser.err.contains(told), "{}", loser.err);
+    }
+    assert_eq!(shop.chain("cart-dev").await.len(), 2);
+    let count = |text: String| text.parse::<u64>().unwrap();
+    let after = target.git("rev-list --count HEAD");
+    assert_eq!(count(after), count(before) + 1);
+    assert_eq!(target.git("status --porcelain"), "");
+    println!(
+        "{}: {processes} processes, one pin, in {:.1} s: one commit, the others are told what changed",
         target.name,
         begun.elapsed().as_secs_f64(),
     );

@@ -67,6 +67,7 @@ pub async fn a_pipeline_that_leads_in_a_circle_is_refused(target: Arc<Target>) {
     let circle = json!({"spec": {"promotionPaths": [path("dev", "staging"), path("staging", "prod"), path("prod", "dev")]}});
     let (params, circle) = (PatchParams::default(), Patch::Merge(circle));
     pipelines.patch("default", &params, &circle).await.unwrap();
+    target.settle().await;
     let user = User::of(&target);
     for line in [
         "promote cart --from dev --to staging --unready",
@@ -94,6 +95,7 @@ pub async fn a_hold_that_has_expired_stops_nothing(target: Arc<Target>) {
         Patch::Merge(json!({"spec": {"holds": hold}})),
     );
     shop.pins().patch("cart-dev", &params, &hold).await.unwrap();
+    target.settle().await;
     let (status, _) = user.done("status -o json").await;
     let status: Value = serde_json::from_str(&status).unwrap();
     let cell = &status["components"][0]["environments"][0];
@@ -105,6 +107,7 @@ pub async fn a_hold_that_has_expired_stops_nothing(target: Arc<Target>) {
     assert!(matrix.contains("2 (hold expired)"), "{matrix}");
     let (out, _) = user.done("deploy cart -e dev --release cart-3").await;
     assert_eq!(out, "cart in dev: cart-2 -> cart-3, 1 hold (revision 3)\n");
+    target.settle().await;
     let pin = shop.pins().get("cart-dev").await.unwrap();
     assert_eq!(pin.spec.holds.len(), 1, "it stays listed");
     user.done("unpin cart -e dev").await;
@@ -116,6 +119,7 @@ pub async fn a_pin_whose_release_is_gone_can_be_rolled_back(target: Arc<Target>)
     let user = User::of(&target);
     let params = DeleteParams::default();
     shop.releases().delete("cart-2", &params).await.unwrap();
+    target.settle().await;
     let (matrix, _) = user.done("status").await;
     assert!(matrix.contains("cart-2"), "{matrix}");
     user.ends(
@@ -179,6 +183,7 @@ pub async fn names_as_long_as_they_may_be(target: Arc<Target>) {
     );
     std::fs::write(target.home.path().join("environment.yaml"), own).unwrap();
     user.done("apply -f environment.yaml").await;
+    target.settle().await;
     let release = format!("r{}", "e".repeat(252));
     shop.release(&component, "9", &release).await;
     let line =

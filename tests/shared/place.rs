@@ -1,8 +1,11 @@
-//! Where a proof runs: an API of its own in this process, or a namespace of a real cluster.
+//! Where a proof runs: an API of its own in this process, a namespace of a real cluster, or the files of a
+//! git work tree.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
+use bowline::connect::{self, Connection, Environment, Repository};
 use bowline::embedded::{Embedded, User};
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
 use k8s_openapi::api::core::v1::Namespace;
@@ -18,6 +21,7 @@ use crate::cluster::{ADMIN, Cluster, Options};
 pub enum Place {
     Embedded,
     Cluster(Arc<Cluster>),
+    Repository,
 }
 
 impl Place {
@@ -32,6 +36,7 @@ impl Place {
         match self {
             Self::Embedded => "embedded",
             Self::Cluster(_) => "cluster",
+            Self::Repository => "repository",
         }
     }
 }
@@ -41,7 +46,8 @@ pub struct Target {
     pub name: &'static str,
     /// The proof's own namespace.
     pub namespace: String,
-    /// A home for those who run the program, with the store of an embedded target.
+    /// A home for those who run the program, with the store of an embedded target or the work tree of a
+    /// repository.
     pub home: tempfile::TempDir,
     backing: Backing,
 }
@@ -49,6 +55,7 @@ pub struct Target {
 enum Backing {
     Embedded(Embedded),
     Cluster(Arc<Cluster>),
+    Repository(Box<Connection>),
 }
 
 impl Target {
@@ -56,19 +63,28 @@ impl Target {
         let home = tempfile::tempdir().unwrap();
         let mut namespace = proof.replace("::", "-").replace('_', "-");
         namespace.truncate(50);
+        let namespace = namespace.trim_end_matches('-').to_owned();
         let backing = match place {
             Place::Embedded => {
                 let file = home.path().join("store.db");
                 Backing::Embedded(Embedded::open(&file, ADMIN).await.unwrap())
             }
             Place::Cluster(cluster) => Backing::Cluster(cluster.clone()),
+            Place::Repository => {
+                let connection = work_tree(home.path(), &namespace).await;
+                Backing::Repository(Box::new(connection))
+            }
         };
         let target = Self {
             name: place.name(),
-            namespace: namespace.trim_end_matches('-').to_owned(),
+            namespace,
             home,
             backing,
         };
+        // The namespaces of a repository are those that its files name.
+        if target.repository().is_some() {
+            return target;
+        }
         let own = Namespace {
             metadata: ObjectMeta {
                 name: Some(target.namespace.clone()),
@@ -108,7 +124,34 @@ impl Target {
                 }
                 Client::try_from(config).unwrap()
             }
+            Backing::Repository(connection) => connection.client.clone(),
         }
+    }
+
+    /// The work tree, where the target is one: it has no status, no claims and no snapshots, its audit is
+    /// its log, and nothing but a commit moves its pins.
+    pub fn repository(&self) -> Option<&Repository> {
+        match &self.backing {
+            Backing::Repository(connection) => connection.repository.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// On a repository, commits what was written through the API, and takes in what others committed.
+    pub async fn settle(&self) {
+        let Some(repository) = self.repository() else {
+            return;
+        };
+        if !self.git("status --porcelain").is_empty() {
+            self.git("add -A");
+            self.git("commit -q -m by-hand");
+        }
+        repository.sync().await.unwrap();
+    }
+
+    /// Runs git in the work tree of a repository.
+    pub fn git(&self, line: &str) -> String {
+        git(self.home.path(), line)
     }
 
     /// Lets users do everything in the proof's namespace; in an embedded store everybody may.
@@ -154,6 +197,7 @@ impl Target {
         let target = match &self.backing {
             Backing::Embedded(_) => format!("--embedded={}", self.store().display()),
             Backing::Cluster(cluster) => format!("--kubeconfig={}", cluster.kubeconfig().display()),
+            Backing::Repository(_) => format!("--repo={}", tree(self.home.path()).display()),
         };
         vec![target, format!("--namespace={}", self.namespace)]
     }
@@ -173,8 +217,60 @@ impl Target {
                 );
                 cluster.rewrite(&key, change).await;
             }
+            Backing::Repository(_) => panic!("the audit of a repository is its log"),
         }
     }
+}
+
+fn tree(home: &Path) -> PathBuf {
+    home.join("deploy")
+}
+
+fn git(home: &Path, line: &str) -> String {
+    let output = Command::new("git")
+        .args(line.split_whitespace())
+        .current_dir(tree(home))
+        .env_clear()
+        .env("HOME", home)
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "git {line}: {said}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    said.trim_end().to_owned()
+}
+
+/// Makes a work tree that follows a bare repository, and serves it.
+async fn work_tree(home: &Path, namespace: &str) -> Connection {
+    std::fs::create_dir_all(tree(home)).unwrap();
+    for line in [
+        "init -q -b main",
+        "config user.name Ana",
+        "config user.email ana@example.com",
+        "commit -q --allow-empty -m begin",
+        "clone -q --bare . ../origin.git",
+        "remote add origin ../origin.git",
+        "fetch -q origin",
+        "branch -q -u origin/main",
+    ] {
+        git(home, line);
+    }
+    let options = connect::Options {
+        repo: Some(tree(home)),
+        namespace: Some(namespace.to_owned()),
+        ..connect::Options::default()
+    };
+    let variables = [
+        ("HOME".into(), home.into()),
+        ("PATH".into(), std::env::var_os("PATH").unwrap()),
+    ];
+    let environment = Environment {
+        user: ADMIN.to_owned(),
+        variables: variables.into(),
+        ..Environment::default()
+    };
+    connect::connect(&options, &environment).await.unwrap()
 }
 
 /// The newest row of an object holds its metadata and the rest of it, each as JSON.

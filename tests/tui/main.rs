@@ -88,6 +88,7 @@ fn main() -> ExitCode {
         story::a_screen_without_a_terminal,
         hostile::nothing_foreign_steers_the_terminal,
     ];
+    let on_repository = proofs![story::a_promotion_on_a_repository_is_a_commit];
     let wanted =
         |name: &str| !arguments.list && !arguments.is_filtered_out(&Trial::test(name, || Ok(())));
     let on_cluster = on_both
@@ -107,7 +108,10 @@ fn main() -> ExitCode {
     let embedded = on_both.iter().chain(&on_embedded);
     let embedded = embedded.map(|proof| (Some(Place::Embedded), proof));
     let both = on_both.iter().map(|proof| (cluster.clone(), proof));
-    for (place, &(name, run)) in embedded.chain(both) {
+    let repository = on_repository
+        .iter()
+        .map(|proof| (Some(Place::Repository), proof));
+    for (place, &(name, run)) in embedded.chain(both).chain(repository) {
         let kind = place.as_ref().map_or("cluster", Place::name);
         let (missing, runtime) = (place.is_none(), runtime.handle().clone());
         let trial = Trial::test(format!("{kind}::{name}"), move || {

@@ -185,6 +185,43 @@ pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     assert!(ended.status.success(), "{:?}", ended.status);
 }
 
+/// On a repository a promotion by keys is one commit, which the header counts.
+pub async fn a_promotion_on_a_repository_is_a_commit(target: Arc<Target>) {
+    let shop = Shop::open(&target, &["cart"]).await;
+    shop.pin("cart", "staging", "cart-1").await;
+    target.git("push -q origin main");
+    let before = target.git("rev-parse HEAD");
+    let mut pty = Pty::bowline(&target.flags(), target.home.path(), (120, 40));
+    pty.shows("cart");
+    pty.shows("deploy ▪ main ");
+    pty.keys("gghhh");
+    pty.keys("P");
+    pty.shows("+    name: cart-2");
+    pty.shows("data.image");
+    pty.shows("y apply");
+    pty.keys("y");
+    pty.shows("promote cart-2 to staging");
+    pty.shows("deploy ▪ main, ahead 1");
+    assert_eq!(
+        target.git("log -1 --format=%s"),
+        "promote cart-2 to staging"
+    );
+    assert_eq!(target.git("rev-parse HEAD^"), before);
+    assert_eq!(target.git("status --porcelain"), "");
+    pty.keys(ESC);
+    pty.hides("promote  cart");
+    // A push is said, not done by the way.
+    pty.keys(":push");
+    pty.keys(ENTER);
+    pty.shows("pushed main to origin");
+    pty.hides("ahead 1");
+    let pushed = target.git("--git-dir ../origin.git rev-parse main");
+    assert_eq!(pushed, target.git("rev-parse HEAD"));
+    pty.keys("q");
+    let ended = pty.ended();
+    assert!(ended.status.success(), "{:?}", ended.status);
+}
+
 /// Every way out of the program leaves the terminal as it was; asleep, the shell has it.
 pub async fn every_way_out(target: Arc<Target>) {
     use rustix::process::Signal;

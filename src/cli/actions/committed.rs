@@ -1,17 +1,16 @@
 //! The same actions on a repository: shown with what changes in the files, carried out as one commit.
 
 use crate::cli::Outcome;
-use crate::cli::commits::Commits;
+use crate::cli::commits::{push_again, told};
 use crate::cli::error::{Error, Exit};
-use crate::cli::output::Format;
-use crate::engine::apply;
 use crate::engine::desk::Draft;
 use crate::engine::diff::Diff;
 use crate::engine::plan::Plan;
-use crate::engine::repository;
+use crate::engine::repository::{self, Commits};
 
+use super::Session;
 use super::applied::{Became, Result};
-use super::{Session, shown};
+use super::shown::{self, Files};
 
 impl Session<'_> {
     /// Shows a plan with its files, asks where that is due, and commits.
@@ -22,57 +21,36 @@ impl Session<'_> {
         say: &mut dyn FnMut(String),
     ) -> std::result::Result<Outcome, Error> {
         let plan = &draft.plan;
-        let commits = Commits::of(&self.connection, self.options)?
-            .expect("BUG: only a repository is committed to");
-        let tree = &commits.repository.tree.clone();
-        let unmade = draft.unmade();
-        let proposal = repository::plan(tree, plan, unmade)?;
-        proposal.warnings.iter().cloned().for_each(&mut *say);
-        let changing = plan.items.iter().filter(|item| !item.unchanged).count();
         let format = self.changes.output;
-        let files = match format {
-            Format::Table | Format::Wide => proposal.diff(),
-            _ => String::new(),
+        let (proposal, changing) = {
+            let commits = self.commits();
+            let tree = &commits.repository.tree;
+            let proposal = repository::plan(tree, plan, draft.unmade())?;
+            proposal.warnings.iter().cloned().for_each(&mut *say);
+            let changing = plan.items.iter().any(|item| !item.unchanged);
+            if !changing && !self.changes.dry_run {
+                let exit = push_again(&commits, say).await?;
+                let became = became(plan, exit, |_| Result::Unchanged);
+                let text = shown::done(plan, shown, &became, None, format);
+                return Ok(Outcome::ending(text, exit));
+            }
+            (proposal, changing)
         };
         if self.changes.dry_run {
-            let text = shown::planned(plan, shown, format) + &files;
+            let text = shown::planned(plan, shown, Some(&proposal), format);
             return Ok(match changing {
-                0 => Outcome::done(text),
-                _ => Outcome::changes(text),
+                false => Outcome::done(text),
+                true => Outcome::changes(text),
             });
         }
-        if changing == 0 {
-            let exit = commits.push_again(say).await?;
-            let became = became(plan, exit, |_| Result::Unchanged);
-            return Ok(Outcome::ending(
-                shown::done(plan, shown, &became, format),
-                exit,
-            ));
-        }
-        self.confirm(plan, shown, &files)?;
-        let commits = Commits::of(&self.connection, self.options)?
-            .expect("BUG: only a repository is committed to");
-        commits
-            .repository
-            .sync()
-            .await
-            .map_err(|error| Error::new(Exit::Failed, error.to_string()))?;
-        if unmade.is_none() {
-            let clock = self.server.clock();
-            let broken = apply::broken(&self.connection.client, plan, &clock).await?;
-            if let Some(what) = broken.first() {
-                let message = format!("{what}, so nothing was done");
-                return Err(Error::new(Exit::Conflict, message));
-            }
-        }
-        let (made, mut exit) = commits.commit(&proposal, say).await?;
-        let here = {
-            let repository = commits.repository.clone();
-            let state = tokio::task::spawn_blocking(move || repository.state()).await;
-            let state = state.map_err(|error| Error::new(Exit::Failed, error.to_string()))??;
-            state.branch.as_deref() == Some(made.branch.as_str())
+        self.confirm(plan, shown, Some(&proposal))?;
+        let clock = self.server.clock();
+        let committed = {
+            let commits = self.commits();
+            commits.moves(&draft, &proposal, &clock).await?
         };
-        let became = became(plan, exit, |item| match (item.unchanged, here) {
+        let mut exit = told(&committed, say);
+        let became = became(plan, exit, |item| match (item.unchanged, committed.here) {
             (true, _) => Result::Unchanged,
             (false, true) => Result::Done(item.generation.unwrap_or_default() + 1),
             (false, false) => Result::Committed,
@@ -81,10 +59,16 @@ impl Session<'_> {
             let patience = self.changes.timeout;
             exit = super::waiting::wait(&mut self.feed, plan, &became, patience, say).await;
         }
-        Ok(Outcome::ending(
-            shown::done(plan, shown, &became, format),
-            exit,
-        ))
+        let files = Files {
+            proposal: &proposal,
+            made: &committed.made,
+        };
+        let text = shown::done(plan, shown, &became, Some(&files), format);
+        Ok(Outcome::ending(text, exit))
+    }
+
+    fn commits(&self) -> Commits<'_> {
+        Commits::of(&self.connection).expect("BUG: only a repository is committed to")
     }
 }
 

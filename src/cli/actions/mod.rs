@@ -6,7 +6,7 @@ mod committed;
 mod shown;
 mod waiting;
 
-use super::commits::Commits;
+use super::commits;
 use super::connect::{self, Connection, Environment, Options};
 use super::error::{Error, Exit};
 use super::output::Format;
@@ -22,6 +22,7 @@ use crate::engine::desk::{Desk, NoDraft, Order};
 use crate::engine::diff::{self, Diff};
 use crate::engine::plan::{Asked, Plan};
 use crate::engine::preview::PreviewError;
+use crate::engine::repository::Proposal;
 use crate::engine::rules::Refusal;
 use crate::engine::world::feed::Feed;
 use crate::engine::world::{Key, Source};
@@ -52,13 +53,12 @@ impl<'a> Session<'a> {
     ) -> Result<Session<'a>, Error> {
         let connection = connect::connect(options, environment).await?;
         let git = changes.git.on(&connection, environment)?;
-        if let Some(commits) = Commits::of(&connection, options)? {
-            commits.begin(say).await?;
-            if changes.wait && commits.repository.beside.is_none() {
-                let message = "--wait needs a cluster: a repository knows nothing of what runs";
-                return Err(Error::new(Exit::Usage, message)
-                    .with_hint("--context names one beside the repository"));
-            }
+        commits::begin(&connection, options, say).await?;
+        let repository = connection.repository.as_ref();
+        if changes.wait && repository.is_some_and(|repository| repository.beside.is_none()) {
+            let message = "--wait needs a cluster: a repository knows nothing of what runs";
+            return Err(Error::new(Exit::Usage, message)
+                .with_hint("--context names one beside the repository"));
         }
         let server = Server::ask(&connection, say).await?;
         let feed = live(&connection, options, &Source::OF_MOVES).await?;
@@ -191,14 +191,14 @@ impl<'a> Session<'a> {
             return self.commit(draft, &shown, say).await;
         }
         if self.changes.dry_run {
-            let text = shown::planned(&draft.plan, &shown, format);
+            let text = shown::planned(&draft.plan, &shown, None, format);
             return Ok(match changing {
                 0 => Outcome::done(text),
                 _ => Outcome::changes(text),
             });
         }
         if changing > 0 {
-            self.confirm(&draft.plan, &shown, "")?;
+            self.confirm(&draft.plan, &shown, None)?;
         }
         let made = self.desk().make(&mut draft, &self.asked).await;
         made.map_err(not_planned)?.into_iter().for_each(&mut *say);
@@ -209,7 +209,7 @@ impl<'a> Session<'a> {
         if let Some(worse) = self.follow(&plan, &became, say).await? {
             exit = worse;
         }
-        let text = shown::done(&plan, &shown, &became, format);
+        let text = shown::done(&plan, &shown, &became, None, format);
         Ok(Outcome::ending(text, exit))
     }
 
@@ -248,7 +248,12 @@ impl<'a> Session<'a> {
     /// Asks on a terminal; without one, only what goes to production needs `--yes`.
     ///
     /// What a person typed opens a protected context to this plan; `--yes` does not.
-    fn confirm(&mut self, plan: &Plan, shown: &[Option<Diff>], files: &str) -> Result<(), Error> {
+    fn confirm(
+        &mut self,
+        plan: &Plan,
+        shown: &[Option<Diff>],
+        files: Option<&Proposal>,
+    ) -> Result<(), Error> {
         if self.changes.yes {
             return Ok(());
         }
@@ -274,7 +279,7 @@ impl<'a> Session<'a> {
             (Some(item), ..=1) => item.environment.clone(),
             (Some(item), _) => format!("{} {count}", item.environment),
         };
-        let mut question = shown::planned(plan, shown, Format::Table) + files;
+        let mut question = shown::planned(plan, shown, files, Format::Table);
         // What it comes down to has scrolled away by now.
         for item in plan.items.iter().filter(|item| !item.unchanged) {
             question += &format!("{:?} {}\n", plan.action, shown::line(item));

@@ -6,32 +6,54 @@ use super::applied::{Became, Result};
 use crate::cli::output::{self, Format};
 use crate::engine::diff::Diff;
 use crate::engine::plan::{Item, Plan};
+use crate::engine::repository::Proposal;
+use crate::git::commit::Made;
 use crate::text;
 
-/// Prints what would be done.
-pub(super) fn planned(plan: &Plan, shown: &[Option<Diff>], format: Format) -> String {
+/// What was done to the files of a repository.
+pub(super) struct Files<'a> {
+    pub(super) proposal: &'a Proposal,
+    pub(super) made: &'a Made,
+}
+
+/// Prints what would be done, in a repository with what changes in the files.
+pub(super) fn planned(
+    plan: &Plan,
+    shown: &[Option<Diff>],
+    files: Option<&Proposal>,
+    format: Format,
+) -> String {
     let items = || plan.items.iter().zip(shown);
+    let values = || {
+        let mut value = value(plan, items().map(|(item, shown)| fields(item, shown)));
+        if let Some(files) = files {
+            value["files"] = files.json();
+        }
+        value
+    };
     match format {
-        Format::Json => output::json(&value(
-            plan,
-            items().map(|(item, shown)| fields(item, shown)),
-        )),
-        Format::Yaml => output::yaml(&value(
-            plan,
-            items().map(|(item, shown)| fields(item, shown)),
-        )),
+        Format::Json => output::json(&values()),
+        Format::Yaml => output::yaml(&values()),
         Format::Name => plan.items.iter().map(name).collect(),
-        Format::Table | Format::Wide => items()
-            .map(|(item, shown)| {
+        Format::Table | Format::Wide => {
+            let item = |(item, shown): (&Item, &Option<Diff>)| {
                 let diff = shown.as_ref().map(Diff::text).unwrap_or_default();
                 format!("{}\n{diff}", line(item))
-            })
-            .collect(),
+            };
+            let files = files.map(Proposal::diff).unwrap_or_default();
+            items().map(item).collect::<String>() + &files
+        }
     }
 }
 
 /// Prints what was done.
-pub(super) fn done(plan: &Plan, shown: &[Option<Diff>], became: &Became, format: Format) -> String {
+pub(super) fn done(
+    plan: &Plan,
+    shown: &[Option<Diff>],
+    became: &Became,
+    files: Option<&Files<'_>>,
+    format: Format,
+) -> String {
     let items = || plan.items.iter().zip(shown).zip(&became.results);
     let values = || {
         let items = items().map(|((item, shown), result)| {
@@ -40,7 +62,12 @@ pub(super) fn done(plan: &Plan, shown: &[Option<Diff>], became: &Became, format:
             fields["revision"] = json!(result.revision());
             fields
         });
-        value(plan, items)
+        let mut value = value(plan, items);
+        if let Some(Files { proposal, made }) = files {
+            value["files"] = proposal.json();
+            value["commit"] = json!({"id": made.commit, "branch": made.branch});
+        }
+        value
     };
     let was_done = || items().filter(|(_, result)| result.is_done());
     match format {

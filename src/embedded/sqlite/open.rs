@@ -273,6 +273,8 @@ fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Tells whether the file is a store of this layout (true) or still empty (false).
+///
+/// It is one look: between two of them another process could lay the file out.
 fn examine(connection: &Connection, path: &Path) -> Result<bool, OpenError> {
     let failed = |cause: rusqlite::Error| match cause.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => OpenError::Foreign(path.to_owned()),
@@ -281,22 +283,23 @@ fn examine(connection: &Connection, path: &Path) -> Result<bool, OpenError> {
             cause,
         },
     };
-    let pragma = |name: &str| {
-        connection
-            .pragma_query_value(None, name, |row| row.get::<_, i32>(0))
-            .map_err(failed)
+    let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let look = || -> rusqlite::Result<(i64, i32, i32)> {
+        connection.execute_batch("SAVEPOINT look")?;
+        let count = "SELECT count(*) FROM sqlite_schema";
+        let tables = connection.query_row(count, [], |row| row.get(0))?;
+        let found = (tables, pragma("application_id")?, pragma("user_version")?);
+        connection.execute_batch("RELEASE look")?;
+        Ok(found)
     };
-    let tables: i64 = connection
-        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-        .map_err(failed)?;
-    match (pragma("application_id")?, pragma("user_version")?) {
-        (APPLICATION, LAYOUT) => Ok(true),
-        (APPLICATION, found) => Err(OpenError::Newer {
+    match look().map_err(failed)? {
+        (_, APPLICATION, LAYOUT) => Ok(true),
+        (_, APPLICATION, found) => Err(OpenError::Newer {
             path: path.to_owned(),
             found,
             known: LAYOUT,
         }),
-        (0, 0) if tables == 0 => Ok(false),
+        (0, 0, 0) => Ok(false),
         _ => Err(OpenError::Foreign(path.to_owned())),
     }
 }

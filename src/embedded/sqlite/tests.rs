@@ -399,6 +399,21 @@ async fn what_another_process_wrote_is_known_before_our_own_later_write() {
     }
 }
 
+#[test]
+fn many_may_open_a_file_that_is_not_there_yet() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..20 {
+        let file = folder.path().join(format!("{round}.db"));
+        std::thread::scope(|scope| {
+            let open = || open::start(&file).map(drop);
+            let opening: Vec<_> = (0..6).map(|_| scope.spawn(open)).collect();
+            for opened in opening {
+                opened.join().unwrap().unwrap();
+            }
+        });
+    }
+}
+
 #[tokio::test]
 async fn what_was_compacted_unseen_touches_every_resource() {
     let fresh = Fresh::new();

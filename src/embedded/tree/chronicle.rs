@@ -9,9 +9,10 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
-use super::Tree;
 use super::index::{Index, Recorded};
 use super::sync::{PINS, uid};
+use super::trailers::Trailers;
+use super::{Tree, releases};
 use crate::api::audit::{Action, AuditEntrySpec, ReleaseIdentity, Subject, SubjectKind};
 use crate::api::pin::ReleasePinSpec;
 use crate::api::{labels, names};
@@ -31,10 +32,22 @@ pub(super) struct News {
 }
 
 /// A commit of the branch, and the one that says who and why.
-struct Told {
-    commit: Commit,
+pub(super) struct Told {
+    pub(super) commit: Commit,
     /// Commits of the side that a merge brought, by what they made of files.
     sides: HashMap<(String, String), Commit>,
+}
+
+impl Told {
+    /// Returns the commit that says who and why a file was changed.
+    pub(super) fn teller(&self, file: &Changed) -> &Commit {
+        self.sides.get(&made(file)).unwrap_or(&self.commit)
+    }
+}
+
+/// What was made of a file: its path, and its blob where it did not go.
+fn made(file: &Changed) -> (String, String) {
+    (file.path.clone(), file.blob.clone().unwrap_or_default())
 }
 
 /// What a commit made of a pin.
@@ -54,83 +67,28 @@ pub struct Change {
     pub commit: Commit,
 }
 
-/// What the trailers of a commit say of one pin.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trailers {
-    /// The operation.
-    pub operation: Option<String>,
-    /// What was done.
-    pub action: Option<String>,
-    /// The component.
-    pub component: Option<String>,
-    /// The environment.
-    pub environment: Option<String>,
-    /// The release that counted before.
-    pub from: Option<String>,
-    /// The release that counts afterwards.
-    pub to: Option<String>,
-    /// The revision that was restored.
-    pub restored: Option<i64>,
-}
-
-impl Trailers {
-    /// Names the operation.
-    pub const OPERATION: &'static str = "Bowline-Operation";
-    /// Names what was done.
-    pub const ACTION: &'static str = "Bowline-Action";
-    /// Names a component; what follows is of it.
-    pub const COMPONENT: &'static str = "Bowline-Component";
-    /// Names an environment.
-    pub const ENVIRONMENT: &'static str = "Bowline-Environment";
-    /// Names the release before.
-    pub const FROM: &'static str = "Bowline-From";
-    /// Names the release afterwards.
-    pub const TO: &'static str = "Bowline-To";
-    /// Names the revision that was restored.
-    pub const RESTORED: &'static str = "Bowline-Restored";
-
-    /// Reads what a commit says, one for each component that it names.
-    pub fn read(commit: &Commit) -> Vec<Trailers> {
-        let mut all = Trailers::default();
-        let mut found: Vec<Trailers> = Vec::new();
-        for (word, value) in commit.trailers() {
-            let value = value.to_owned();
-            match (word, found.last_mut()) {
-                (Self::OPERATION, _) => all.operation = Some(value),
-                (Self::ACTION, _) => all.action = Some(value),
-                (Self::COMPONENT, _) => found.push(Trailers {
-                    component: Some(value),
-                    ..Trailers::default()
-                }),
-                (Self::ENVIRONMENT, Some(own)) => own.environment = Some(value),
-                (Self::FROM, Some(own)) => own.from = Some(value),
-                (Self::TO, Some(own)) => own.to = Some(value),
-                (Self::RESTORED, Some(own)) => own.restored = value.parse().ok(),
-                _ => {}
-            }
-        }
-        for own in &mut found {
-            own.operation.clone_from(&all.operation);
-            own.action.clone_from(&all.action);
-        }
-        found
-    }
-
-    /// Finds what a commit says of a pin.
-    pub fn of(commit: &Commit, spec: &ReleasePinSpec) -> Option<Trailers> {
-        Self::read(commit).into_iter().find(|own| {
-            own.component.as_deref() == Some(spec.component.as_str())
-                && own.environment.as_deref() == Some(spec.environment.as_str())
-        })
-    }
-}
-
 /// An audit entry that is to be served, or one that is to go.
 pub(super) struct Entry {
     pub(super) namespace: String,
+    /// What it is about: a pin, or the releases of a component.
+    kind: SubjectKind,
     name: String,
     revision: i64,
-    spec: Option<Box<(AuditEntrySpec, String)>>,
+    spec: Option<Box<(AuditEntrySpec, Value)>>,
+}
+
+impl Entry {
+    /// Lists the entries of a chain that are to go.
+    fn gone(kind: SubjectKind, key: &str, newest: i64) -> impl Iterator<Item = Self> {
+        let (namespace, name) = key.split_once('/').unwrap_or(("", key));
+        (1..=newest).map(move |revision| Self {
+            namespace: namespace.to_owned(),
+            kind,
+            name: name.to_owned(),
+            revision,
+            spec: None,
+        })
+    }
 }
 
 /// How a pin is known here.
@@ -179,7 +137,7 @@ pub(super) fn news(work: &WorkTree, index: &Index) -> Result<News, GitError> {
 }
 
 /// Puts the commits of a branch in order, oldest first, each merge with what its side brought.
-fn branch(commits: Vec<Commit>, head: Option<&str>) -> Vec<Told> {
+pub(super) fn branch(commits: Vec<Commit>, head: Option<&str>) -> Vec<Told> {
     let mut by_id: HashMap<String, Commit> = HashMap::with_capacity(commits.len());
     by_id.extend(
         commits
@@ -198,9 +156,7 @@ fn branch(commits: Vec<Commit>, head: Option<&str>) -> Vec<Told> {
     let mut sides: HashMap<(String, String), Commit> = HashMap::new();
     for commit in left {
         for file in &commit.files {
-            if let Some(blob) = &file.blob {
-                sides.insert((file.path.clone(), blob.clone()), commit.clone());
-            }
+            sides.insert(made(file), commit.clone());
         }
     }
     chain.reverse();
@@ -209,8 +165,7 @@ fn branch(commits: Vec<Commit>, head: Option<&str>) -> Vec<Told> {
         let mut own = HashMap::new();
         if commit.parents.len() > 1 {
             for file in &commit.files {
-                let made = file.blob.clone().map(|blob| (file.path.clone(), blob));
-                if let Some((key, side)) = made.and_then(|key| sides.get_key_value(&key)) {
+                if let Some((key, side)) = sides.get_key_value(&made(file)) {
                     own.insert(key.clone(), side.clone());
                 }
             }
@@ -249,15 +204,14 @@ pub(super) fn take(
 ) -> Result<(), GitError> {
     if news.anew {
         for (key, recorded) in &index.pins {
-            let (namespace, name) = key.split_once('/').unwrap_or(("", key));
-            entries.extend((1..=recorded.revisions).map(|revision| Entry {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-                revision,
-                spec: None,
-            }));
+            let kind = SubjectKind::ReleasePin;
+            entries.extend(Entry::gone(kind, key, recorded.revisions));
+        }
+        for (key, newest) in &index.components {
+            entries.extend(Entry::gone(SubjectKind::Component, key, *newest));
         }
         index.pins.clear();
+        index.components.clear();
         index.births.clear();
     }
     index.head.clone_from(&news.head);
@@ -294,6 +248,21 @@ pub(super) fn take(
             by: change.commit.author.clone(),
         };
         entries.push(entry);
+    }
+    for dealt in releases::dealt(work, &news.commits)? {
+        for deed in &dealt.deeds {
+            let key = pin_key(&deed.namespace, &deed.component);
+            let number = index.components.entry(key).or_default();
+            *number += 1;
+            let labels = json!({labels::COMPONENT: deed.component});
+            entries.push(Entry {
+                namespace: deed.namespace.clone(),
+                kind: SubjectKind::Component,
+                name: deed.component.clone(),
+                revision: *number,
+                spec: Some(Box::new((releases::spec(&dealt, deed, *number), labels))),
+            });
+        }
     }
     Ok(())
 }
@@ -355,15 +324,13 @@ fn changes(
             if before.get(&key) == Some(&spec) {
                 continue;
             }
-            let made = file.blob.clone().map(|blob| (file.path.clone(), blob));
-            let side = made.and_then(|key| told.sides.get(&key));
             found.push(Change {
                 namespace,
                 name,
                 before: before.insert(key, spec.clone()),
                 after: spec,
                 at: told.commit.at,
-                commit: side.unwrap_or(&told.commit).clone(),
+                commit: told.teller(file).clone(),
             });
         }
     }
@@ -448,10 +415,7 @@ fn entry(change: &Change, recorded: &Recorded) -> Entry {
         revision: recorded.revisions,
         operation: trailers.operation,
         actor: Some(change.commit.author.clone()),
-        recorded_by: format!(
-            "git commit {}",
-            change.commit.id.get(..12).unwrap_or_default()
-        ),
+        recorded_by: change.commit.recorder(),
         action: action.unwrap_or(Action::Edit),
         at: Time(change.at),
         reason,
@@ -470,20 +434,23 @@ fn entry(change: &Change, recorded: &Recorded) -> Entry {
     let labels = json!({labels::COMPONENT: component, labels::ENVIRONMENT: environment});
     Entry {
         namespace: change.namespace.clone(),
+        kind: SubjectKind::ReleasePin,
         name: change.name.clone(),
         revision: recorded.revisions,
-        spec: Some(Box::new((spec, labels.to_string()))),
+        spec: Some(Box::new((spec, labels))),
     }
 }
 
 /// Returns the name of an entry, and what is served of it; nothing where it is to go.
 pub(super) fn object(entry: &Entry, namespace: &str) -> (String, Option<Value>) {
-    let own = uid(PINS, namespace, &entry.name);
-    let name = names::audit_entry(&entry.name, &own, entry.revision);
+    let pin = (entry.kind == SubjectKind::ReleasePin).then(|| uid(PINS, namespace, &entry.name));
+    let name = match &pin {
+        Some(uid) => names::audit_entry(&entry.name, uid, entry.revision),
+        None => names::release_audit_entry(&entry.name, entry.revision),
+    };
     let object = entry.spec.as_deref().map(|(spec, labels)| {
         let mut spec = spec.clone();
-        spec.subject.uid = Some(own.clone());
-        let labels: Value = serde_json::from_str(labels).unwrap_or_default();
+        spec.subject.uid.clone_from(&pin);
         json!({
             "metadata": {
                 "name": name, "namespace": namespace, "labels": labels,

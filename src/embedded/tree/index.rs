@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Raised when what is kept, or how files are read, changes its meaning.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// A file that was written less than this before it was read may have been written again within the same
 /// tick of the file system's clock.
 const TICK: i128 = 100_000_000;
@@ -26,7 +26,7 @@ pub(super) struct Index {
     pub(super) births: BTreeMap<String, i64>,
     /// What the log says of pins, by namespace and name; nothing for the namespace that a file leaves out.
     pub(super) pins: BTreeMap<String, Recorded>,
-    /// The number of the newest entry of each component's releases.
+    /// The number of the newest entry of each component's releases, by namespace and name.
     pub(super) components: BTreeMap<String, i64>,
     /// The namespace of objects that name none.
     pub(super) namespace: String,

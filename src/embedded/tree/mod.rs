@@ -13,7 +13,9 @@ mod chronicle;
 mod index;
 mod place;
 mod read;
+mod releases;
 mod sync;
+mod trailers;
 mod write;
 
 #[cfg(test)]
@@ -29,10 +31,12 @@ use serde_json::Value;
 use super::status::Failure;
 use super::{Embedded, OpenError};
 use crate::git::{GitError, WorkTree};
-pub use chronicle::{Change, Trailers, changes_of, pins_between};
+pub use chronicle::{Change, changes_of, pins_between};
 use index::Index;
 pub use place::Layout;
+pub use releases::{Dealt, Deed, dealt_with};
 pub use sync::Synced;
+pub use trailers::Trailers;
 pub use write::{EditsError, Wish};
 
 /// Where a work tree is, and how it is looked at.

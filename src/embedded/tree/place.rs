@@ -99,6 +99,29 @@ pub(super) fn choose(
     resource: &str,
     object: &Value,
 ) -> String {
+    bounded(wanted(layout, index, within, resource, object))
+}
+
+/// The longest name that file systems take.
+const LONGEST: usize = 255;
+
+/// Cuts the name of a file that is too long for one; a hash of it tells it from others.
+fn bounded(path: String) -> String {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
+    if name.len() <= LONGEST {
+        return path;
+    }
+    let (stem, extension) = name.rsplit_once('.').unwrap_or((name, "yaml"));
+    let hash: String = read::hash(name.as_bytes()).chars().take(16).collect();
+    let stem: String = stem.chars().take(100).collect();
+    let name = format!("{stem}-{hash}.{extension}");
+    match folder.is_empty() {
+        true => name,
+        false => format!("{folder}/{name}"),
+    }
+}
+
+fn wanted(layout: &Layout, index: &Index, within: &str, resource: &str, object: &Value) -> String {
     let words = Words::of(object);
     let kind = object["kind"].as_str().unwrap_or_default();
     let inside = |path: String| match within.is_empty() {

@@ -1,5 +1,7 @@
 //! `mark`: says that a release is bad, so that nothing moves to it, or that it is good again.
 
+use jiff::Timestamp;
+
 use crate::api::release::Verdict;
 use crate::engine::plan::Asked;
 use crate::engine::rules::{Refusal, Rules};
@@ -21,6 +23,10 @@ pub struct Marking {
     pub operation: String,
     /// Why.
     pub reason: Option<String>,
+    /// Who marks it.
+    pub by: String,
+    /// When it was planned.
+    pub at: Timestamp,
     /// The release.
     pub release: Key,
     /// What tells it from another release of the same name.
@@ -74,6 +80,8 @@ pub fn plan(world: &World, command: &Mark, asked: &Asked) -> Result<Marking, Ref
     Ok(Marking {
         operation: asked.operation.clone(),
         reason: asked.reason.clone(),
+        by: asked.user.clone(),
+        at: asked.now,
         uid: row.uid.to_string(),
         was: row.mark,
         verdict: *verdict,

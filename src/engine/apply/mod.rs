@@ -205,10 +205,12 @@ pub async fn broken(
     plan: &Plan,
     clock: Clock<'_>,
 ) -> Result<Vec<String>, kube::Error> {
-    let changing = || plan.items.iter().filter(|item| !item.unchanged);
-    let now = Now::read(client, changing()).await?;
+    let changing = plan.items.iter().filter(|item| !item.unchanged);
+    let changing: Vec<&Item> = changing.collect();
+    let now = Now::read(client, changing.clone()).await?;
     let at = clock();
-    Ok(changing().filter_map(|item| now.broken(item, at)).collect())
+    let broken = changing.iter().filter_map(|item| now.broken(item, at));
+    Ok(broken.collect())
 }
 
 /// Writes what a pin that is left alone lacks in its record: whoever moved it may have died before.

@@ -5,6 +5,7 @@
 //! only if every file is as it was then and every fact that the plan rests on still holds.
 
 mod check;
+mod commits;
 mod message;
 mod propose;
 mod sources;
@@ -13,13 +14,14 @@ mod verify;
 #[cfg(test)]
 mod tests;
 
+use serde_json::{Value, json};
 use similar::TextDiff;
 
-use crate::connect::Repository;
-use crate::embedded::tree::{EditsError, TreeError};
-use crate::git::commit::{CommitError, FileEdit, Made, Wanted};
+use crate::embedded::tree::EditsError;
+use crate::git::commit::{FileEdit, Wanted};
 
 pub use check::{Checked, Promotion, check};
+pub use commits::{Commits, Committed, NotCommitted, Pushed};
 pub use propose::{Collected, collection, marking, plan, release};
 pub use sources::{NoReference, references, sources};
 pub use verify::verify;
@@ -48,20 +50,6 @@ pub enum ProposeError {
     NoFile(String),
 }
 
-/// Why no commit was made.
-#[derive(Debug, thiserror::Error)]
-pub enum PublishError {
-    /// Git, or the state of the work tree, does not let it.
-    #[error(transparent)]
-    Commit(#[from] CommitError),
-    /// The files could not be read afterwards.
-    #[error("the commit was made, and then: {0}")]
-    After(#[from] TreeError),
-    /// The work was given up while the program ends.
-    #[error("interrupted: {0}")]
-    Interrupted(String),
-}
-
 impl Proposal {
     /// Returns the first line of the message.
     pub fn subject(&self) -> &str {
@@ -70,59 +58,59 @@ impl Proposal {
 
     /// Shows what changes in the files, as a patch; files that go are only named.
     pub fn diff(&self) -> String {
-        let mut out = String::new();
-        for edit in &self.edits {
-            let side = |bytes: &Option<Vec<u8>>| {
-                let bytes = bytes.as_deref().unwrap_or_default();
-                String::from_utf8_lossy(bytes).into_owned()
+        self.edits.iter().map(patch).collect()
+    }
+
+    /// Says the same for programs, file by file.
+    pub fn json(&self) -> Value {
+        let file = |edit: &FileEdit| {
+            let change = match (&edit.before, &edit.after) {
+                (None, _) => "added",
+                (_, None) => "removed",
+                _ => "changed",
             };
-            let name = |there: bool, prefix: &str| match there {
-                true => format!("{prefix}/{}", edit.path),
-                false => "/dev/null".to_owned(),
-            };
-            if edit.after.is_none() {
-                out += &format!("removed {}\n", edit.path);
-                continue;
-            }
-            let (before, after) = (side(&edit.before), side(&edit.after));
-            let diff = TextDiff::from_lines(&before, &after);
-            let mut shown = diff.unified_diff();
-            let header = (name(edit.before.is_some(), "a"), name(true, "b"));
-            out += &shown.header(&header.0, &header.1).to_string();
+            json!({"path": edit.path, "change": change, "diff": patch(edit)})
+        };
+        self.edits.iter().map(file).collect()
+    }
+
+    /// Tells whether a file is not as it was when another proposal was made, and which.
+    pub fn differs_from(&self, shown: &Proposal) -> Option<&str> {
+        let before = |edit: &FileEdit| {
+            let same = shown.edits.iter().find(|known| known.path == edit.path);
+            same.map(|known| known.before.clone())
+        };
+        let changed = self
+            .edits
+            .iter()
+            .find(|edit| before(edit).as_ref() != Some(&edit.before));
+        changed.map(|edit| edit.path.as_str())
+    }
+
+    fn wanted<'a>(&'a self, branch: Option<&'a str>) -> Wanted<'a> {
+        Wanted {
+            edits: &self.edits,
+            message: &self.message,
+            operation: &self.operation,
+            branch,
         }
-        out
     }
 }
 
-/// Makes the commit, and serves what the files say then. Says too what an interrupted commit had left.
-pub async fn publish(
-    repository: &Repository,
-    proposal: &Proposal,
-    branch: Option<&str>,
-    say: &mut dyn FnMut(String),
-) -> Result<Made, PublishError> {
-    let (tree, own, branch) = (
-        repository.tree.clone(),
-        proposal.clone(),
-        branch.map(str::to_owned),
-    );
-    let committing = tokio::task::spawn_blocking(move || {
-        let (turn, interrupted) = tree.work().turn()?;
-        let made = turn.commit(&Wanted {
-            edits: &own.edits,
-            message: &own.message,
-            operation: &own.operation,
-            branch: branch.as_deref(),
-        });
-        Ok::<_, CommitError>((made, interrupted))
-    });
-    let committed = committing.await;
-    let committed = committed.map_err(|error| PublishError::Interrupted(error.to_string()))?;
-    let (made, interrupted) = committed?;
-    if let Some(interrupted) = interrupted {
-        say(interrupted.to_string());
+fn patch(edit: &FileEdit) -> String {
+    if edit.after.is_none() {
+        return format!("removed {}\n", edit.path);
     }
-    let made = made?;
-    repository.sync().await?;
-    Ok(made)
+    let side = |bytes: &Option<Vec<u8>>| {
+        let bytes = bytes.as_deref().unwrap_or_default();
+        String::from_utf8_lossy(bytes).into_owned()
+    };
+    let (before, after) = (side(&edit.before), side(&edit.after));
+    let old = match edit.before {
+        Some(_) => format!("a/{}", edit.path),
+        None => "/dev/null".to_owned(),
+    };
+    let diff = TextDiff::from_lines(&before, &after);
+    let mut shown = diff.unified_diff();
+    shown.header(&old, &format!("b/{}", edit.path)).to_string()
 }

@@ -1,5 +1,6 @@
 //! From plans to edits of files.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use kube::core::Resource;
 use serde_json::{Value, json};
@@ -169,12 +170,19 @@ pub fn release(
 }
 
 /// Makes the commit of a mark.
-pub fn marking(tree: &Tree, marking: &Marking, mark: &Mark) -> Result<Proposal, ProposeError> {
+pub fn marking(tree: &Tree, marking: &Marking) -> Result<Proposal, ProposeError> {
     let name = &marking.release.name;
     let place = tree.place(RELEASES, &marking.release.namespace, name);
     let place = place.ok_or_else(|| ProposeError::NoFile(format!("release {name}")))?;
     let mut document = tree.document(&place)?;
-    let text = serde_json::to_string(mark).unwrap_or_default();
+    let mark = Mark {
+        verdict: marking.verdict,
+        by: marking.by.clone(),
+        at: Time(marking.at),
+        note: marking.reason.clone(),
+        operation: Some(marking.operation.clone()),
+    };
+    let text = serde_json::to_string(&mark).unwrap_or_default();
     let meta = &mut document["metadata"];
     let mut annotations = meta["annotations"].clone();
     if !annotations.is_object() {
@@ -208,29 +216,25 @@ pub fn marking(tree: &Tree, marking: &Marking, mark: &Mark) -> Result<Proposal, 
 pub struct Collected<'c> {
     /// The commit.
     pub proposal: Proposal,
-    /// What goes with it.
+    /// What goes with it; what stays after all, and why, is among its warnings.
     pub going: Vec<&'c Candidate>,
-    /// What stays after all, and why.
-    pub staying: Vec<(&'c Candidate, String)>,
 }
 
 /// Makes the commit of a collection.
 pub fn collection<'c>(tree: &Tree, plan: &'c Collection) -> Result<Collected<'c>, ProposeError> {
     let mut wishes = Vec::new();
-    let (mut going, mut staying) = (Vec::new(), Vec::new());
+    let (mut going, mut warnings) = (Vec::new(), Vec::new());
     let places = tree.places(RELEASES);
     let named = tree.named_by_kustomizations();
     for candidate in plan.releases.iter().filter(|candidate| candidate.goes()) {
         let key = (&*candidate.key.namespace, &*candidate.key.name);
+        let mut stays = |why: &str| warnings.push(format!("{} stays: {why}", key.1));
         match places.get(&(key.0.to_owned(), key.1.to_owned())) {
-            None => staying.push((candidate, "it lies in no file".to_owned())),
-            Some(place) if named.contains(&place.path) => {
-                let why = format!(
-                    "a kustomization names {}: take it out there first",
-                    place.path
-                );
-                staying.push((candidate, why));
-            }
+            None => stays("it lies in no file"),
+            Some(place) if named.contains(&place.path) => stays(&format!(
+                "a kustomization names {}: take it out there first",
+                place.path
+            )),
             Some(place) => {
                 wishes.push(Wish::Remove {
                     place: place.clone(),
@@ -260,9 +264,8 @@ pub fn collection<'c>(tree: &Tree, plan: &'c Collection) -> Result<Collected<'c>
             operation: plan.operation.clone(),
             message: message::message(&subject, plan.reason.as_deref(), &trailers),
             edits: tree.edits(&wishes)?,
-            warnings: Vec::new(),
+            warnings,
         },
         going,
-        staying,
     })
 }

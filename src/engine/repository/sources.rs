@@ -22,6 +22,13 @@ pub struct NoReference {
     pub why: String,
 }
 
+impl NoReference {
+    /// Says what the person can do instead.
+    pub fn hint(&self) -> &'static str {
+        "or embed the definitions: bowline release create --embed"
+    }
+}
+
 /// Refers to definitions by where they lie in a repository.
 pub fn sources(
     tree: &Tree,

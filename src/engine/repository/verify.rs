@@ -2,19 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::api::audit::{Subject, SubjectKind};
+use crate::api::audit::{Action, Subject, SubjectKind};
 use crate::api::pin::ReleasePinSpec;
 use crate::connect::Repository;
-use crate::embedded::tree::{Change, Trailers, changes_of};
+use crate::embedded::tree::{Change, Dealt, Deed, Trailers, changes_of, dealt_with};
 use crate::engine::audit::{ChainSummary, Finding, Severity, Verdict};
 use crate::git::GitError;
 use crate::git::log::Commit;
 
-/// Compares the trailers of every commit that changed a pin with what the commit made of it.
+/// Compares the trailers of every commit that changed a pin, or that says that it marked or collected
+/// releases, with what the commit did.
 pub fn verify(repository: &Repository, component: Option<&str>) -> Result<Verdict, GitError> {
     let tree = &repository.tree;
     let changes = changes_of(tree.work(), "HEAD", tree.files_of_pins())?;
-    Ok(judge(&changes, component))
+    let mut verdict = judge(&changes, component);
+    judge_releases(&mut verdict, &dealt_with(tree.work(), "HEAD")?, component);
+    Ok(verdict)
 }
 
 pub(super) fn judge(changes: &[Change], component: Option<&str>) -> Verdict {
@@ -82,6 +85,80 @@ pub(super) fn judge(changes: &[Change], component: Option<&str>) -> Verdict {
         })
         .collect();
     verdict
+}
+
+/// Holds marks and collections to what they say.
+pub(super) fn judge_releases(verdict: &mut Verdict, dealt: &[Dealt], component: Option<&str>) {
+    let is_asked = |name: &str| component.is_none_or(|component| component == name);
+    let mut chains: BTreeMap<&str, usize> = BTreeMap::new();
+    for dealt in dealt {
+        for deed in dealt.deeds.iter().filter(|deed| is_asked(&deed.component)) {
+            verdict.entries += 1;
+            *chains.entry(&deed.component).or_default() += 1;
+        }
+        let found = disagreements(dealt).into_iter();
+        let found = found.filter(|(component, _)| is_asked(component));
+        verdict
+            .problems
+            .extend(found.map(|(component, what)| Finding {
+                severity: Severity::Tampered,
+                chain: format!("{component} releases"),
+                object: format!("commit/{}", short(&dealt.commit)),
+                what,
+            }));
+    }
+    let summaries = chains.into_iter().map(|(component, entries)| ChainSummary {
+        subject: Subject {
+            kind: SubjectKind::Component,
+            name: component.to_owned(),
+            uid: None,
+        },
+        entries,
+        removed: 0,
+        newest: i64::try_from(entries).unwrap_or_default(),
+    });
+    verdict.chains.extend(summaries);
+}
+
+/// Says where the trailers of a mark or a collection and what it did disagree, by component.
+fn disagreements(dealt: &Dealt) -> Vec<(String, String)> {
+    let said = Trailers::read(&dealt.commit);
+    let names = |said: &Trailers, deed: &Deed| {
+        let whole = deed.action == Action::Collect || said.to.as_ref() == Some(&deed.release);
+        said.component.as_ref() == Some(&deed.component) && whole
+    };
+    let mut found = Vec::new();
+    for deed in &dealt.deeds {
+        if deed.action != dealt.action || !said.iter().any(|said| names(said, deed)) {
+            let what = format!(
+                "it {} {}, and its trailers do not say so",
+                done(deed.action),
+                deed.release
+            );
+            found.push((deed.component.clone(), what));
+        }
+    }
+    for said in &said {
+        let mut deeds = dealt.deeds.iter();
+        if !deeds.any(|deed| deed.action == dealt.action && names(said, deed)) {
+            let component = said.component.clone().unwrap_or_default();
+            let release = said.to.clone().unwrap_or_else(|| "releases".to_owned());
+            let what = format!(
+                "its trailers say that it {} {release}, and it did not",
+                done(dealt.action)
+            );
+            found.push((component, what));
+        }
+    }
+    found
+}
+
+fn done(action: Action) -> &'static str {
+    match action {
+        Action::MarkBad => "marked bad",
+        Action::MarkGood => "marked good",
+        _ => "removed",
+    }
 }
 
 fn finding(change: &Change) -> Option<(Severity, String)> {

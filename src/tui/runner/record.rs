@@ -11,21 +11,41 @@ use super::Session;
 use crate::api::ReleasePin;
 use crate::api::audit::AuditEntry;
 use crate::connect::explain;
-use crate::engine::audit;
+use crate::engine::audit::{self, Finding};
 use crate::engine::pages::{self, PAGE};
+use crate::engine::repository::verify;
 use crate::tui::effect::Record;
 
 /// Reads every entry of the namespace, and what the pins say of them.
 pub(super) async fn record(session: &Session) -> Result<Box<Record>, String> {
-    let mut read = once(session).await;
+    let mut read = once(session).await?;
     // Between a move and its entry, and between two reads, there is time; what is wrong stays wrong.
-    if matches!(&read, Ok(record) if !record.verdict.is_valid()) {
-        read = once(session).await;
+    if !read.verdict.is_valid() {
+        read = once(session).await?;
     }
-    read.map(Box::new).map_err(|error| explain(&error))
+    Ok(Box::new(read))
 }
 
-async fn once(session: &Session) -> Result<Record, kube::Error> {
+async fn once(session: &Session) -> Result<Record, String> {
+    let read = stored(session).await;
+    let (pins, entries, problems) = read.map_err(|error| explain(&error))?;
+    let mut verdict = match session.connection.repository.clone() {
+        None => audit::verify(&pins, &entries),
+        // The log is the record: nothing is chained, and commits are held to what they say.
+        Some(repository) => {
+            let verifying = tokio::task::spawn_blocking(move || verify(&repository, None));
+            let verified = verifying.await.map_err(|error| error.to_string())?;
+            verified.map_err(|error| error.to_string())?
+        }
+    };
+    verdict.problems.extend(problems);
+    Ok(Record { entries, verdict })
+}
+
+/// What is stored: the pins, the entries, and what of them cannot be read.
+type Stored = (Vec<ReleasePin>, Vec<AuditEntry>, Vec<Finding>);
+
+async fn stored(session: &Session) -> Result<Stored, kube::Error> {
     let (client, namespace) = (&session.connection.client, &session.connection.namespace);
     let pins: Api<ReleasePin> = Api::namespaced(client.clone(), namespace);
     // The pins first: an entry follows its move, so the other order would miss more of them.
@@ -37,9 +57,7 @@ async fn once(session: &Session) -> Result<Record, kube::Error> {
         .iter()
         .filter_map(|object| serde_json::to_value(object).ok());
     let (entries, problems) = audit::read(values.collect());
-    let mut verdict = audit::verify(&pins, &entries);
-    verdict.problems.extend(problems);
-    Ok(Record { entries, verdict })
+    Ok((pins, entries, problems))
 }
 
 /// Writes a text to a file that is not there yet.

@@ -3,25 +3,30 @@
 //! It opens at once and takes no key but those that leave it until the plan is drawn. After it was applied
 //! it follows the rollout, and leaving it leaves that running under tasks.
 
+mod changes;
+mod outcome;
 mod view;
+
+use std::sync::Arc;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::Timestamp;
 
+pub use outcome::Outcome;
+
 use super::{Handled, Screen, diff};
-use crate::api::release::Verdict;
 use crate::engine::actions::undo::Undo;
-use crate::engine::apply::Applied;
-use crate::engine::collect::Collected;
 use crate::engine::desk;
 use crate::engine::diff::Diff;
-use crate::engine::world::Key;
+use crate::engine::repository::Proposal;
 use crate::tui::action::{Action, Mode};
 use crate::tui::confirm::{Confirmation, Demand};
-use crate::tui::effect::{Answer, Became, Compare, Effect, Half, Place, Refused, Ticket};
+use crate::tui::effect::{
+    Answer, Compare, Confirmed, Effect, Half, Place, Planned, Refused, Ticket,
+};
 use crate::tui::model::{Level, Subject, Turn, Wish};
 use crate::tui::order::{Order, Prepared};
-use crate::tui::tasks::{self, Logged, Task};
+use crate::tui::tasks::{self, Task};
 
 /// A plan, from being made to what became of it.
 #[derive(Debug)]
@@ -40,6 +45,8 @@ pub struct State {
     pub dropped: usize,
     /// The reason that was given.
     pub reason: Option<String>,
+    /// What changes in the files, where the target is a repository.
+    pub files: Option<Arc<Proposal>>,
 }
 
 /// How far a plan is.
@@ -68,15 +75,6 @@ pub enum Shown {
     Failed(String),
 }
 
-/// What became of a plan, in words.
-#[derive(Debug, Default)]
-pub struct Outcome {
-    /// One line per change: whether it was made, and what is said of it.
-    pub lines: Vec<(bool, String)>,
-    /// The revisions that roll out.
-    pub rolling: Vec<(Key, i64)>,
-}
-
 impl State {
     /// Opens the plan of an order, and asks for it.
     pub fn open(order: Order, turn: &mut Turn<'_>) -> Self {
@@ -91,6 +89,7 @@ impl State {
             scroll: 0,
             dropped: 0,
             reason: None,
+            files: None,
         }
     }
 
@@ -285,12 +284,13 @@ impl State {
     /// Plans the reverse of what was just done.
     fn undo(&mut self, turn: &mut Turn<'_>) -> Handled {
         let Stage::Applied(_, _, outcome) = &self.stage else {
-            return Handled::No;
+            turn.say(Level::Info, "nothing was done yet that could be undone");
+            return Handled::Yes;
         };
         let Order::Move(order) = &self.order else {
             return Handled::No;
         };
-        let (Some((component, environment)), false) = (order.place(), outcome.rolling.is_empty())
+        let (Some((component, environment)), true) = (order.place(), outcome.can_be_undone())
         else {
             return Handled::No;
         };
@@ -314,6 +314,13 @@ impl State {
         }
         if is_idle(prepared) {
             return Some("there is nothing to do: it is so already".to_owned());
+        }
+        if self
+            .files
+            .as_ref()
+            .is_some_and(|files| files.edits.is_empty())
+        {
+            return Some("there is nothing to do: no file would change".to_owned());
         }
         match shown {
             Shown::Failed(why) => Some(why.clone()),
@@ -347,8 +354,13 @@ impl State {
         };
         prepared.because(reason.clone());
         self.reason.clone_from(&reason);
-        turn.effects
-            .push(Effect::Apply(self.ticket, prepared.clone(), reason));
+        let confirmed = Confirmed {
+            prepared: prepared.clone(),
+            reason,
+            files: self.files.clone(),
+        };
+        let apply = Effect::Apply(self.ticket, Box::new(confirmed));
+        turn.effects.push(apply);
         turn.wishes.push(Wish::Follow(Box::new(Task {
             ticket: self.ticket,
             order: self.order.clone(),
@@ -371,7 +383,9 @@ impl State {
             return Some(answer);
         }
         match answer {
-            Answer::Planned(Ok(prepared)) => {
+            Answer::Planned(Ok(planned)) => {
+                let Planned { prepared, files } = *planned;
+                self.files = files;
                 let mut demand = Demand::of(&prepared, turn.world);
                 if turn.ground.protected && turn.ground.unwritable(turn.now).is_some() {
                     demand.on_protected(&turn.ground.target);
@@ -421,116 +435,6 @@ fn is_idle(prepared: &Prepared) -> bool {
         Prepared::Collection(collection) => {
             let mislabelled = collection.releases.iter().any(|found| found.mislabelled);
             collection.going().next().is_none() && !mislabelled
-        }
-    }
-}
-
-impl Outcome {
-    /// Words what became of a plan.
-    pub fn of(prepared: &Prepared, became: &Became) -> Self {
-        let mut outcome = Self::default();
-        match (prepared, became) {
-            (Prepared::Moves(draft), Became::Moved(results)) => {
-                for (item, result) in draft.plan.items.iter().zip(results) {
-                    let place = format!("{} in {}", item.component, item.environment);
-                    let to = &item.to.name;
-                    let (done, words) = match result {
-                        Ok(Applied::Unchanged) => (true, format!("{place} is at {to} already")),
-                        Ok(Applied::Done(revision)) => {
-                            (true, format!("{place} is at {to}, revision {revision}"))
-                        }
-                        Ok(Applied::Unrecorded(revision, why)) => (
-                            true,
-                            format!(
-                                "{place} is at {to}, revision {revision}; its audit entry follows with its next change: {why}"
-                            ),
-                        ),
-                        Ok(Applied::Superseded { by, .. }) => {
-                            (true, format!("{place} was changed, and then {by}"))
-                        }
-                        Err(error) => (false, format!("{place}: {error}")),
-                    };
-                    if let Ok(Applied::Done(revision) | Applied::Unrecorded(revision, _)) = result {
-                        outcome.rolling.push((item.pin.clone(), *revision));
-                    }
-                    outcome.lines.push((done, words));
-                }
-            }
-            (Prepared::Mark(marking), Became::Marked(result)) => {
-                let word = match marking.verdict {
-                    Verdict::Bad => "bad",
-                    Verdict::Good => "good",
-                };
-                let release = &marking.release.name;
-                outcome.lines.push(match result {
-                    Ok(None) => (true, format!("{release} is marked {word}")),
-                    Ok(Some(note)) => (true, format!("{release} is marked {word}; {note}")),
-                    Err(why) => (false, why.clone()),
-                });
-            }
-            (_, Became::Collected { results, ended }) => {
-                let gone = results
-                    .iter()
-                    .filter(|(_, result)| matches!(result, Collected::Gone))
-                    .count();
-                outcome.lines.push((true, format!("{gone} removed")));
-                for (key, result) in results {
-                    let name = &key.name;
-                    outcome.lines.extend(match result {
-                        Collected::Gone => None,
-                        Collected::Kept(why) => {
-                            let why: Vec<String> = why.iter().map(ToString::to_string).collect();
-                            Some((true, format!("{name} stays: {}", why.join("; "))))
-                        }
-                        Collected::PutBack(environments) => Some((
-                            true,
-                            format!(
-                                "{name} was put back: a pin in {} names it",
-                                environments.join(", ")
-                            ),
-                        )),
-                        Collected::Failed(error) => {
-                            Some((false, format!("{name}: {}", crate::connect::explain(error))))
-                        }
-                    });
-                }
-                let ended = ended.iter().map(|why| (false, why.clone()));
-                outcome.lines.extend(ended);
-            }
-            (_, Became::Failed(why)) => outcome.lines.push((false, why.clone())),
-            (_, Became::Moved(_) | Became::Marked(_)) => {}
-        }
-        outcome
-    }
-
-    /// Tells whether everything was done.
-    pub fn is_done(&self) -> bool {
-        self.lines.iter().all(|(done, _)| *done)
-    }
-
-    /// Says it in one line.
-    pub fn words(&self) -> String {
-        let failed = self.lines.iter().find(|(done, _)| !done);
-        let said = failed.or(self.lines.first());
-        said.map(|(_, words)| words.clone()).unwrap_or_default()
-    }
-
-    /// Returns how the task goes on.
-    pub fn task(&self) -> tasks::State {
-        match (self.is_done(), self.rolling.is_empty()) {
-            (false, _) => tasks::State::Failed(self.words()),
-            (true, true) => tasks::State::Done(self.words()),
-            (true, false) => tasks::State::Rolling(self.rolling.clone()),
-        }
-    }
-
-    /// Returns the line of the command log.
-    pub fn logged(&self, task: &Task, at: Timestamp) -> Logged {
-        Logged {
-            at,
-            bowline: task.order.command_line(task.reason.as_deref()),
-            kubectl: task.prepared.kubectl(),
-            outcome: self.words(),
         }
     }
 }

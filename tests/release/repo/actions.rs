@@ -162,6 +162,21 @@ fn holds_marks_and_the_way_back() {
         pin("cart", "staging", "cart-1")
     );
     shop.ends("audit verify", 0, "valid");
+    // What was done to releases is on record too, and held to what it says.
+    let listed = shop.ends("audit list cart -o json", 0, "MarkBad").out;
+    assert!(
+        listed.contains("MarkGood") && listed.contains("leaks"),
+        "{listed}"
+    );
+    shop.write("notes.txt", "nothing\n");
+    shop.git("add -A");
+    let lie = "mark cart-1 bad\n\nBowline-Operation: x\nBowline-Action: MarkBad\nBowline-Component: cart\nBowline-To: cart-1";
+    shop.git_words(&["commit", "-q", "-m", lie]);
+    shop.ends(
+        "audit verify",
+        1,
+        "its trailers say that it marked bad cart-1, and it did not",
+    );
 }
 
 #[test]
@@ -268,6 +283,15 @@ fn gc_removes_files_in_one_commit() {
     shop.ends("gc --keep 2 --min-age 0s", 5, "add --confirm");
     let plan = shop.ends("gc --keep 2 --min-age 0s --dry-run", 3, "pinned in");
     assert!(plan.out.contains("cart-3"), "{}", plan.out);
+    let files = shop
+        .ends("gc --keep 2 --min-age 0s --dry-run -o json", 3, "files")
+        .out;
+    let files: serde_json::Value = serde_json::from_str(&files).unwrap();
+    let first = &files["files"][0];
+    assert_eq!(
+        (&first["path"], &first["change"]),
+        (&"many.yaml".into(), &"removed".into())
+    );
     shop.ends("gc --keep 2 --min-age 30d --confirm", 0, "");
     assert_eq!(shop.head(), before, "all of them are young");
     let ran = shop.ends(
@@ -285,5 +309,21 @@ fn gc_removes_files_in_one_commit() {
         "{ran:?}"
     );
     assert!(!shop.root.join("many.yaml").exists(), "both of it went");
+    // Each of them is on record, with why it went.
+    let listed = shop.ends("audit list -o json", 0, "tidy").out;
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let entries = listed["items"].as_array().unwrap().iter();
+    let mut gone: Vec<&str> = entries
+        .filter(|entry| entry["spec"]["action"] == "Collect")
+        .filter_map(|entry| entry["spec"]["from"]["name"].as_str())
+        .collect();
+    gone.sort_unstable();
+    assert_eq!(
+        gone,
+        [
+            "cart-0", "cart-10", "cart-3", "cart-4", "cart-5", "cart-6", "cart-7"
+        ]
+    );
+    shop.ends("audit verify", 0, "10 entries in 4 chains: valid");
     shop.ends("gc --keep 2 --min-age 0s --confirm", 0, "");
 }

@@ -2,16 +2,16 @@
 
 use ratatui::layout::Rect;
 
-use super::{Outcome, Shown, Stage, State, is_idle};
+use super::{Outcome, Stage, State, is_idle};
 use crate::api::release::Verdict;
 use crate::engine::actions::gc::Collection;
 use crate::engine::actions::mark::Marking;
-use crate::engine::diff::{Change, Diff, ObjectDiff};
 use crate::engine::matrix::{self, Columns};
 use crate::engine::plan::{Item, Plan};
 use crate::engine::rollout::Rollout;
 use crate::engine::world::{Key, World};
 use crate::text;
+use crate::tui::action::Action;
 use crate::tui::confirm::Confirmation;
 use crate::tui::order::Prepared;
 use crate::tui::pen::Sheet;
@@ -20,6 +20,8 @@ use crate::tui::theme::Role;
 
 /// Where the values of the rows at the top begin.
 const VALUES: u16 = 13;
+/// As many warnings about the files are shown.
+const WARNINGS: usize = 3;
 
 impl State {
     /// Draws it.
@@ -66,13 +68,19 @@ impl State {
             Stage::Applied(prepared, shown, outcome) => {
                 row = self.became(sheet, scene, row, outcome);
                 self.changes(sheet, row, height.saturating_sub(2), prepared, shown);
+                let leave = match outcome.rolling.is_empty() {
+                    true => " back",
+                    false => " leave it running",
+                };
                 let mut pen = sheet.line(height.saturating_sub(1));
                 pen.skip(1)
                     .put("esc", Role::Key)
-                    .put(" leave it running", Role::KeyDescription);
-                if !outcome.rolling.is_empty() && outcome.rolling.len() == 1 {
+                    .put(leave, Role::KeyDescription);
+                let keys = scene.model.look.keymap.keys_for(self.modes(), Action::Undo);
+                let undo = outcome.can_be_undone() && self.subject().place().is_some();
+                if let Some(keys) = keys.filter(|_| undo) {
                     pen.skip(2)
-                        .put("Z", Role::Key)
+                        .put(&keys, Role::Key)
                         .put(" undo", Role::KeyDescription);
                 }
             }
@@ -123,6 +131,15 @@ impl State {
             }
             Prepared::Mark(marking) => row = mark(sheet, row, marking),
             Prepared::Collection(collection) => row = collected(sheet, row, collection),
+        }
+        let warnings = self.files.as_ref().map(|files| files.warnings.as_slice());
+        let warnings = warnings.unwrap_or_default();
+        for warning in warnings.iter().take(WARNINGS) {
+            row += put_wrapped(sheet, row, "warning", warning, Role::Warning);
+        }
+        if let Some(more @ 1..) = warnings.len().checked_sub(WARNINGS) {
+            label(sheet, row, "", &format!("and {more} more"), Role::Warning);
+            row += 1;
         }
         if self.dropped > 0 {
             self.dropped_keys(sheet, row);
@@ -240,52 +257,6 @@ impl State {
         }
     }
 
-    /// Draws what changes, between two rows.
-    fn changes(
-        &self,
-        sheet: &mut Sheet<'_>,
-        row: u16,
-        end: u16,
-        prepared: &Prepared,
-        shown: &Shown,
-    ) {
-        let (title, lines) = match (prepared, shown) {
-            (Prepared::Collection(collection), _) => (String::from("what goes"), going(collection)),
-            (Prepared::Mark(_), _) => return,
-            (_, Shown::Rendering) => (
-                "changes".to_owned(),
-                vec![vec![(
-                    "what changes is being rendered".to_owned(),
-                    Role::Muted,
-                )]],
-            ),
-            (_, Shown::Failed(why)) => {
-                ("changes".to_owned(), vec![vec![(why.clone(), Role::Error)]])
-            }
-            (Prepared::Moves(draft), Shown::Diffs(diffs)) => {
-                changed(&draft.plan, diffs, sheet.glyphs.arrow)
-            }
-        };
-        if row >= end {
-            return;
-        }
-        sheet.rule(row, &title, Role::Title);
-        let height = usize::from(end.saturating_sub(row + 1));
-        let first = self.scroll.min(lines.len().saturating_sub(height));
-        for (at, line) in (row + 1..end).zip(lines.iter().skip(first)) {
-            let mut pen = sheet.line(at);
-            pen.skip(3);
-            for (text, role) in line {
-                pen.put(text, *role);
-            }
-        }
-        let hidden = lines.len().saturating_sub(first + height);
-        if hidden > 0 && height > 0 {
-            let words = format!(" {hidden} more lines ");
-            sheet.line(end - 1).right(&words, Role::Muted);
-        }
-    }
-
     fn foot_height(&self, confirmation: &Confirmation) -> u16 {
         match confirmation.editor {
             true => 9,
@@ -376,6 +347,9 @@ impl State {
                 false => ("failed", Role::Error),
             };
             row += put_wrapped(sheet, row, name, words, role);
+        }
+        for hint in &outcome.hints {
+            row += put_wrapped(sheet, row, "hint", hint, Role::Text);
         }
         for (pin, revision) in &outcome.rolling {
             let rollout = Rollout::of(scene.world.pin(pin), *revision);
@@ -477,130 +451,4 @@ fn collected(sheet: &mut Sheet<'_>, mut row: u16, collection: &Collection) -> u1
         collection.keep
     );
     put_wrapped(sheet, row, "keeps", &words, Role::Muted) + row
-}
-
-type Spans = Vec<(String, Role)>;
-
-fn going(collection: &Collection) -> Vec<Spans> {
-    let line = |candidate: &crate::engine::actions::gc::Candidate| {
-        let size = candidate.size.map_or("?".to_owned(), text::bytes);
-        let age = text::age(i64::try_from(candidate.age.as_secs()).unwrap_or(i64::MAX));
-        vec![
-            (format!("{:<48} ", candidate.key.name), Role::Removed),
-            (format!("{size:>9} {age:>6}  "), Role::Muted),
-            (candidate.why(), Role::Muted),
-        ]
-    };
-    collection.going().map(line).collect()
-}
-
-/// Words what changes, object by object.
-fn changed(plan: &Plan, diffs: &[Option<Diff>], arrow: &str) -> (String, Vec<Spans>) {
-    let mut lines = Vec::new();
-    let (mut objects, mut added, mut removed) = (0, 0, 0);
-    let several = plan.items.len() > 1;
-    for (item, diff) in plan.items.iter().zip(diffs) {
-        let Some(diff) = diff else {
-            continue;
-        };
-        if several {
-            lines.push(vec![(
-                format!("{} in {}", item.component, item.environment),
-                Role::Title,
-            )]);
-        }
-        for object in diff
-            .objects
-            .iter()
-            .filter(|object| object.change != Change::Same)
-        {
-            objects += 1;
-            for hunk in &object.hunks {
-                for line in &hunk.lines {
-                    match line.kind {
-                        crate::engine::diff::Kind::Added => added += 1,
-                        crate::engine::diff::Kind::Removed => removed += 1,
-                        crate::engine::diff::Kind::Context => {}
-                    }
-                }
-            }
-            lines.extend(object_lines(object, arrow));
-        }
-        let coarse = diff.coarse.iter();
-        lines.extend(coarse.map(|why| vec![(why.clone(), Role::Warning)]));
-    }
-    if objects == 0 {
-        let words = "nothing changes in the environment".to_owned();
-        return ("changes".to_owned(), vec![vec![(words, Role::Muted)]]);
-    }
-    let plural = if objects == 1 { "object" } else { "objects" };
-    (
-        format!("changes: {objects} {plural}, +{added} -{removed} lines"),
-        lines,
-    )
-}
-
-fn object_lines(object: &ObjectDiff, arrow: &str) -> Vec<Spans> {
-    let name = object.identity.to_string();
-    let mut lines = vec![match object.change {
-        Change::Added => vec![
-            (format!("+ {name}"), Role::Added),
-            ("  comes".to_owned(), Role::Muted),
-        ],
-        Change::Removed => vec![
-            (format!("- {name}"), Role::Removed),
-            ("  goes".to_owned(), Role::Muted),
-        ],
-        Change::Changed | Change::Same => vec![(name, Role::Changed)],
-    }];
-    let value = |value: &Option<serde_json::Value>| match value {
-        None => "(nothing)".to_owned(),
-        Some(serde_json::Value::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
-    };
-    for field in &object.fields {
-        lines.push(vec![
-            (format!("    {:<44} ", field.path), Role::Muted),
-            (shortened(&value(&field.before), 44), Role::Removed),
-            (format!("  {arrow}  "), Role::Muted),
-            (shortened(&value(&field.after), 60), Role::Added),
-        ]);
-    }
-    lines
-}
-
-/// Cuts a value to some columns. What tells two images or paths apart is at their end, so that is kept.
-fn shortened(value: &str, columns: usize) -> String {
-    let cleaned = text::line(value);
-    if text::width(&cleaned) <= columns || cleaned.contains(' ') {
-        return text::fit(&cleaned, columns);
-    }
-    let mut used = 1;
-    let kept = cleaned.char_indices().rev().take_while(|(_, c)| {
-        used += text::width(c.encode_utf8(&mut [0; 4]));
-        used <= columns
-    });
-    let start = kept.last().map_or(cleaned.len(), |(at, _)| at);
-    format!(
-        "{}{}",
-        text::ELLIPSIS,
-        cleaned.get(start..).unwrap_or_default()
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_end_of_an_image_is_kept_and_the_beginning_of_a_sentence() {
-        for (value, columns, expected) in [
-            ("shop/cart:v1", 20, "shop/cart:v1"),
-            ("registry.example/shop/cart:v1.2.3", 12, "…cart:v1.2.3"),
-            ("one two three", 8, "one two…"),
-            ("日本語日本語", 5, "…本語"),
-        ] {
-            assert_eq!(shortened(value, columns), expected);
-        }
-    }
 }

@@ -1,0 +1,338 @@
+//! From a proposal to its commit and its push: the steps that both front ends share.
+//!
+//! Nothing here asks or prints: what should be known comes back.
+
+use std::collections::BTreeSet;
+
+use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt};
+
+use super::{Collected, Proposal, ProposeError};
+use crate::api::ReleasePin;
+use crate::connect::{Connection, Repository};
+use crate::embedded::tree::TreeError;
+use crate::engine::desk::Draft;
+use crate::engine::whoami::Clock;
+use crate::engine::{apply, pages};
+use crate::git::commit::{CommitError, Made};
+use crate::git::push::PushError;
+use crate::git::{GitError, WorkTree};
+
+/// The repository of a connection, and what the flags say of commits.
+pub struct Commits<'a> {
+    /// The repository.
+    pub repository: &'a Repository,
+    /// Reads what the files say.
+    client: &'a Client,
+    readonly: Option<&'a str>,
+}
+
+/// A commit that was made, and what became of it.
+#[derive(Debug)]
+pub struct Committed {
+    /// The commit.
+    pub made: Made,
+    /// The first line of its message.
+    pub subject: String,
+    /// Whether its branch is the one that is checked out, so that the files say it too.
+    pub here: bool,
+    /// Whether a cluster beside the repository tells how it rolls out.
+    pub observed: bool,
+    /// What an interrupted commit had left.
+    pub notes: Vec<String>,
+    /// Where it was pushed to, or why not; None where nobody wanted that.
+    pub pushed: Option<Result<Pushed, NotCommitted>>,
+}
+
+impl Committed {
+    /// Returns as much of the commit's id as people write.
+    pub fn short(&self) -> &str {
+        self.made.commit.get(..12).unwrap_or(&self.made.commit)
+    }
+
+    /// Says what was done.
+    pub fn words(&self) -> String {
+        let (short, branch) = (self.short(), &self.made.branch);
+        format!("committed {short} on {branch}: {}", self.subject)
+    }
+}
+
+/// A branch that was pushed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pushed {
+    /// The branch.
+    pub branch: String,
+    /// Where to.
+    pub remote: String,
+}
+
+impl Pushed {
+    /// Says what was done.
+    pub fn words(&self) -> String {
+        format!("pushed {} to {}", self.branch, self.remote)
+    }
+}
+
+/// Why nothing was committed, or the commit was not pushed.
+#[derive(Debug, thiserror::Error)]
+pub enum NotCommitted {
+    /// Nothing may be written here.
+    #[error("only reads pass: {0}")]
+    ReadOnly(String),
+    /// A file does not let itself be edited.
+    #[error(transparent)]
+    Propose(#[from] ProposeError),
+    /// Git, or the state of the work tree, does not let it.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    /// What the plan rests on is no more.
+    #[error("{0}, so nothing was done")]
+    Stale(String),
+    /// The remote has commits that are not here, so the next push would be rejected.
+    #[error("{remote} is {commits} {} ahead on {branch}, so nothing was done", noun(*.commits))]
+    Behind {
+        /// The remote.
+        remote: String,
+        /// The branch.
+        branch: String,
+        /// How many.
+        commits: u64,
+    },
+    /// The branch could not be pushed.
+    #[error(transparent)]
+    Push(#[from] PushError),
+    /// The files could not be read.
+    #[error(transparent)]
+    Files(#[from] TreeError),
+    /// The files could not be read afterwards.
+    #[error("the commit was made, and then: {0}")]
+    After(TreeError),
+    /// The target did not answer as it should.
+    #[error(transparent)]
+    Target(#[from] kube::Error),
+    /// The work was given up while the program ends.
+    #[error("interrupted: {0}")]
+    Interrupted(String),
+}
+
+/// Says which pin names what goes.
+fn named(pins: &[ReleasePin], collected: &Collected<'_>) -> Option<String> {
+    let going = collected.going.iter().map(|found| &found.key);
+    let going: BTreeSet<(&str, &str)> = going.map(|key| (&*key.namespace, &*key.name)).collect();
+    pins.iter().find_map(|pin| {
+        let namespace = pin.metadata.namespace.as_deref().unwrap_or_default();
+        let mut named = pin.spec.named_releases();
+        let release = named.find(|release| going.contains(&(namespace, release)))?;
+        let pin = pin.name_any();
+        Some(format!("{pin} names {release} since the plan was made"))
+    })
+}
+
+fn noun(commits: u64) -> &'static str {
+    if commits == 1 { "commit" } else { "commits" }
+}
+
+impl From<GitError> for NotCommitted {
+    fn from(error: GitError) -> Self {
+        Self::Commit(CommitError::Git(error))
+    }
+}
+
+impl NotCommitted {
+    /// Says what the person can do.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Commit(error) => error.hint(),
+            Self::Push(error) => error.hint(),
+            Self::Behind { remote, branch, .. } => Some(format!(
+                "git pull --rebase {remote} {branch}, and run it again"
+            )),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Commits<'a> {
+    /// Finds the repository of a connection.
+    pub fn of(connection: &'a Connection) -> Option<Self> {
+        Some(Self {
+            repository: connection.repository.as_ref()?,
+            client: &connection.client,
+            readonly: connection.readonly.as_deref(),
+        })
+    }
+
+    /// Clears up after an action that was interrupted, and looks whether the remote has what is not here,
+    /// where the commit is to be pushed: before anything is planned on what is half done, or old.
+    /// Returns what was cleared up.
+    pub async fn begin(&self) -> Result<Option<String>, NotCommitted> {
+        if self.readonly.is_some() {
+            return Ok(None);
+        }
+        let recovered = self.recover().await?;
+        if self.repository.push {
+            self.fetch().await?;
+        }
+        Ok(recovered)
+    }
+
+    async fn recover(&self) -> Result<Option<String>, NotCommitted> {
+        if self.repository.tree.work().interrupted().is_none() {
+            return Ok(None);
+        }
+        let interrupted = self
+            .with_git(|work| {
+                let (turn, interrupted) = work.turn()?;
+                drop(turn);
+                Ok::<_, NotCommitted>(interrupted)
+            })
+            .await?;
+        self.repository.sync().await?;
+        Ok(interrupted.map(|interrupted| interrupted.to_string()))
+    }
+
+    /// Refuses where the remote has commits that are not here.
+    async fn fetch(&self) -> Result<(), NotCommitted> {
+        let Some(branch) = self.branch().await? else {
+            return Ok(());
+        };
+        let named = self.repository.remote.clone();
+        self.with_git(move |work| {
+            let remote = work.remote(named.as_deref(), &branch)?;
+            match work.fetch(&remote, &branch)? {
+                0 => Ok(()),
+                commits => Err(NotCommitted::Behind {
+                    remote,
+                    branch,
+                    commits,
+                }),
+            }
+        })
+        .await
+    }
+
+    /// Returns the branch that commits go to; None where none is checked out.
+    async fn branch(&self) -> Result<Option<String>, NotCommitted> {
+        match &self.repository.branch {
+            Some(branch) => Ok(Some(branch.clone())),
+            None => {
+                let state = self.with_git(|work| Ok::<_, NotCommitted>(work.state()?));
+                Ok(state.await?.branch)
+            }
+        }
+    }
+
+    /// Refuses what could not be committed as things stand.
+    pub async fn admits(&self, proposal: &Proposal) -> Result<(), NotCommitted> {
+        let (own, branch) = (proposal.clone(), self.repository.branch.clone());
+        self.with_git(move |work| {
+            let admitted = work.admits(&own.wanted(branch.as_deref()));
+            admitted.map(drop).map_err(NotCommitted::from)
+        })
+        .await
+    }
+
+    /// Commits moves of pins, if what they rest on still holds.
+    pub async fn moves(
+        &self,
+        draft: &Draft,
+        proposal: &Proposal,
+        clock: Clock<'_>,
+    ) -> Result<Committed, NotCommitted> {
+        self.repository.sync().await?;
+        if draft.unmade().is_none() {
+            let broken = apply::broken(self.client, &draft.plan, clock).await?;
+            if let Some(what) = broken.into_iter().next() {
+                return Err(NotCommitted::Stale(what));
+            }
+        }
+        self.commit(proposal).await
+    }
+
+    /// Commits a collection, if still no pin names what goes.
+    pub async fn collection(&self, collected: &Collected<'_>) -> Result<Committed, NotCommitted> {
+        self.repository.sync().await?;
+        let pins: Api<ReleasePin> = Api::all(self.client.clone());
+        let pins = pages::all(&pins, ListParams::default(), pages::PAGE).await?;
+        if let Some(what) = named(&pins, collected) {
+            return Err(NotCommitted::Stale(what));
+        }
+        self.commit(&collected.proposal).await
+    }
+
+    /// Makes a commit, serves what the files say then, and pushes it where that was asked for.
+    pub async fn commit(&self, proposal: &Proposal) -> Result<Committed, NotCommitted> {
+        self.writable()?;
+        let (own, branch) = (proposal.clone(), self.repository.branch.clone());
+        let (made, here, interrupted) = self
+            .with_git(move |work| {
+                let (turn, interrupted) = work.turn()?;
+                let made = turn.commit(&own.wanted(branch.as_deref()))?;
+                let here = work.state()?.branch.as_ref() == Some(&made.branch);
+                Ok::<_, NotCommitted>((made, here, interrupted))
+            })
+            .await?;
+        let synced = self.repository.sync().await;
+        synced.map_err(NotCommitted::After)?;
+        let pushed = match self.repository.push {
+            true => Some(self.push_branch(None, made.branch.clone()).await),
+            false => None,
+        };
+        Ok(Committed {
+            subject: proposal.subject().to_owned(),
+            here,
+            observed: here && self.repository.beside.is_some(),
+            notes: interrupted.iter().map(ToString::to_string).collect(),
+            made,
+            pushed,
+        })
+    }
+
+    /// Pushes the branch that commits go to.
+    pub async fn push(&self, remote: Option<&str>) -> Result<Pushed, NotCommitted> {
+        self.writable()?;
+        let branch = self.branch().await?.ok_or(CommitError::Detached)?;
+        self.push_branch(remote, branch).await
+    }
+
+    async fn push_branch(
+        &self,
+        remote: Option<&str>,
+        branch: String,
+    ) -> Result<Pushed, NotCommitted> {
+        let named = remote.map(str::to_owned);
+        let named = named.or_else(|| self.repository.remote.clone());
+        self.with_git(move |work| {
+            let remote = work.remote(named.as_deref(), &branch)?;
+            match work.push(&remote, &branch) {
+                Ok(()) => Ok(Pushed { branch, remote }),
+                Err(error) => {
+                    // Who goes on from here needs what the remote has; that it was rejected is what counts.
+                    if matches!(error, PushError::Rejected { .. }) {
+                        let _ = work.fetch(&remote, &branch);
+                    }
+                    Err(error.into())
+                }
+            }
+        })
+        .await
+    }
+
+    fn writable(&self) -> Result<(), NotCommitted> {
+        match self.readonly {
+            Some(why) => Err(NotCommitted::ReadOnly(why.to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets git work beside everything else.
+    async fn with_git<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&WorkTree) -> Result<T, NotCommitted> + Send + 'static,
+    ) -> Result<T, NotCommitted> {
+        let tree = self.repository.tree.clone();
+        let working = tokio::task::spawn_blocking(move || work(tree.work()));
+        let worked = working.await;
+        worked.map_err(|error| NotCommitted::Interrupted(error.to_string()))?
+    }
+}

@@ -1,0 +1,151 @@
+//! `:push`: the commits of a repository go to its remote, and only when somebody says so.
+
+use jiff::Timestamp;
+
+use super::effect::{Effect, Refused};
+use super::model::{Level, Model, Wish};
+use super::order::quoted;
+use super::tasks::Logged;
+use super::update::say;
+use crate::engine::repository::Pushed;
+
+/// Lists what can be pushed to.
+pub fn remotes(model: &Model) -> Vec<String> {
+    let repository = model.ground.repository.as_ref();
+    let stands = repository.and_then(|repository| repository.stands.as_deref());
+    stands.map_or_else(Vec::new, |stands| stands.remotes.clone())
+}
+
+/// Begins to push, unless it is known beforehand that nothing can be pushed.
+pub fn push(
+    model: &mut Model,
+    now: Timestamp,
+    remote: Option<&str>,
+    effects: &mut Vec<Effect>,
+) -> Vec<Wish> {
+    let refused = |why: String| vec![Wish::Say(Level::Error, why)];
+    if let Some(why) = model.ground.unwritable(now) {
+        return refused(format!("read-only: {why}"));
+    }
+    let Some(repository) = &mut model.ground.repository else {
+        let why = "there is nothing to push: the target is no repository";
+        return refused(why.to_owned());
+    };
+    if std::mem::replace(&mut repository.pushing, true) {
+        return refused("a push is under way already".to_owned());
+    }
+    model.tickets += 1;
+    let remote = remote.map(str::to_owned);
+    effects.push(Effect::Push(model.tickets, remote));
+    Vec::new()
+}
+
+/// Says what became of a push.
+pub fn pushed(model: &mut Model, now: Timestamp, pushed: Result<Pushed, Refused>) {
+    if let Some(repository) = &mut model.ground.repository {
+        repository.pushing = false;
+    }
+    let (level, words, line) = match pushed {
+        Ok(pushed) => {
+            let (remote, branch) = (quoted(&pushed.remote), quoted(&pushed.branch));
+            let line = format!("git push {remote} {branch}");
+            (Level::Done, pushed.words(), line)
+        }
+        Err(Refused { why, hints }) => {
+            let words: Vec<String> = why.into_iter().chain(hints).collect();
+            (Level::Error, words.join("; "), "git push".to_owned())
+        }
+    };
+    model.log.push(Logged {
+        at: now,
+        bowline: line,
+        kubectl: Vec::new(),
+        outcome: words.clone(),
+    });
+    say(model, now, level, words);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::State;
+    use crate::tui::effect::{Answer, Stands};
+    use crate::tui::model::{Event, Standing};
+    use crate::tui::still::Still;
+
+    fn still(state: State) -> Still {
+        let mut still = Still::fleet();
+        still.model.ground.target = "deploy".to_owned();
+        still.model.ground.repository = Some(Standing::default());
+        let stands = Box::new(Stands {
+            state,
+            remotes: vec!["origin".to_owned(), "fork".to_owned()],
+        });
+        still
+            .hides("main")
+            .tell(Event::Answer(0, Answer::Stands(stands)))
+    }
+
+    fn on_main() -> State {
+        State {
+            branch: Some("main".to_owned()),
+            ..State::default()
+        }
+    }
+
+    #[test]
+    fn the_header_says_where_the_repository_stands() {
+        still(on_main()).shows("deploy ▪ main ▪ shop");
+        still(State::default()).shows("deploy ▪ no branch");
+        let merging = State {
+            under_way: Some("a merge"),
+            ..on_main()
+        };
+        still(merging).shows("deploy ▪ main, a merge ▪ shop");
+        let behind = State {
+            ahead: 1,
+            behind: 2,
+            dirty: ["pins/staging/cart.yaml".to_owned()].into(),
+            ..on_main()
+        };
+        still(behind)
+            .shows("deploy ▪ main, ahead 1, behind 2, 1 dirty")
+            .golden("repository");
+    }
+
+    #[test]
+    fn a_push_is_under_way_until_it_is_told_what_became_of_it() {
+        let still = still(on_main())
+            .keys(":")
+            .keys("\"push \"")
+            .shows("origin")
+            .shows("fork")
+            .keys("f tab enter");
+        assert!(
+            matches!(still.effects.last(), Some(Effect::Push(_, Some(remote))) if remote == "fork"),
+            "{:?}",
+            still.effects.last()
+        );
+        let still = still
+            .shows("main, pushing")
+            .keys("q")
+            .shows("something is being written")
+            .keys(":")
+            .keys("\"push\"")
+            .keys("enter")
+            .shows("a push is under way already");
+        let refused = Refused {
+            why: vec!["fork has commits on main that are not here, so the push was rejected".into()],
+            hints: vec!["your commit is kept; git pull --rebase fork main and git push fork main; to give it up: git reset --keep fork/main".into()],
+        };
+        // What is longer than a line is shown over several, until the next key.
+        still
+            .answer(|_| Answer::Pushed(Err(refused)))
+            .hides("pushing")
+            .shows("so the push was rejected")
+            .shows("to give it up: git reset --keep fork/main")
+            .keys("j")
+            .shows("so the push was rejected")
+            .hides("git reset --keep");
+    }
+}

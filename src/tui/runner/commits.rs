@@ -1,0 +1,159 @@
+//! What is done on a repository: a plan is shown with the files that it changes, and carried out as one
+//! commit; a branch is pushed; and where the work tree stands is followed.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::Session;
+use crate::engine::repository::{self, Commits, Committed, NotCommitted, Proposal, Pushed};
+use crate::git::commit::CommitError;
+use crate::tui::effect::{Answer, Became, Refused, Stands};
+use crate::tui::model::Event;
+use crate::tui::order::Prepared;
+
+/// How long is waited at the least before git is asked again where the work tree stands.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Looking takes at most this part of the time.
+const SHARE: u32 = 20;
+
+impl From<NotCommitted> for Refused {
+    fn from(error: NotCommitted) -> Self {
+        Self {
+            why: vec![error.to_string()],
+            hints: error.hint().into_iter().collect(),
+        }
+    }
+}
+
+/// Does what comes before a plan; returns what was cleared up.
+pub(super) async fn begin(session: &Session) -> Result<Option<String>, Refused> {
+    match Commits::of(&session.connection) {
+        Some(commits) => Ok(commits.begin().await?),
+        None => Ok(None),
+    }
+}
+
+/// Says what a plan changes in the files, or why they cannot be changed; None where there are none.
+pub(super) async fn files(
+    session: &Session,
+    prepared: &Prepared,
+) -> Result<Option<Proposal>, Refused> {
+    let Some(commits) = Commits::of(&session.connection) else {
+        return Ok(None);
+    };
+    let proposal = propose(&commits, prepared)?;
+    if !proposal.edits.is_empty() {
+        commits.admits(&proposal).await?;
+    }
+    Ok(Some(proposal))
+}
+
+fn propose(commits: &Commits<'_>, prepared: &Prepared) -> Result<Proposal, NotCommitted> {
+    let tree = &commits.repository.tree;
+    Ok(match prepared {
+        Prepared::Moves(draft) => repository::plan(tree, &draft.plan, draft.unmade())?,
+        Prepared::Mark(marking) => repository::marking(tree, marking)?,
+        Prepared::Collection(collection) => repository::collection(tree, collection)?.proposal,
+    })
+}
+
+/// Commits what was planned, if the files are still those that were shown.
+pub(super) async fn commit(session: &Session, prepared: &Prepared, shown: &Proposal) -> Became {
+    let Some(commits) = Commits::of(&session.connection) else {
+        return Became::Failed("the target is no repository".to_owned().into());
+    };
+    match carry_out(session, &commits, prepared, shown).await {
+        Ok(committed) => Became::Committed(Box::new(committed)),
+        Err(error) => Became::Failed(error.into()),
+    }
+}
+
+async fn carry_out(
+    session: &Session,
+    commits: &Commits<'_>,
+    prepared: &Prepared,
+    shown: &Proposal,
+) -> Result<Committed, NotCommitted> {
+    // The reason came after the files were shown, and it may stand in them: they are edited anew.
+    let proposal = propose(commits, prepared)?;
+    if let Some(path) = proposal.differs_from(shown) {
+        let path = path.to_owned();
+        return Err(CommitError::Changed { path }.into());
+    }
+    match prepared {
+        Prepared::Moves(draft) => {
+            let clock = || session.now();
+            commits.moves(draft, &proposal, &clock).await
+        }
+        Prepared::Mark(_) => commits.commit(&proposal).await,
+        Prepared::Collection(collection) => {
+            let tree = &commits.repository.tree;
+            let collected = repository::collection(tree, collection)?;
+            commits.collection(&collected).await
+        }
+    }
+}
+
+/// Pushes the branch that commits go to.
+pub(super) async fn push(session: &Session, remote: Option<&str>) -> Result<Pushed, Refused> {
+    match Commits::of(&session.connection) {
+        Some(commits) => Ok(commits.push(remote).await?),
+        None => Err("there is nothing to push: the target is no repository"
+            .to_owned()
+            .into()),
+    }
+}
+
+/// Looks where the work tree stands; None where there is none, or git does not say.
+pub async fn look(session: &Session) -> Option<Stands> {
+    let repository = session.connection.repository.clone()?;
+    let looking = tokio::task::spawn_blocking(move || {
+        let state = repository.state()?;
+        let remotes = repository.tree.work().remotes()?;
+        Ok::<_, crate::git::GitError>(Stands { state, remotes })
+    });
+    match looking.await {
+        Ok(Ok(stands)) => Some(stands),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "where the work tree stands is not known");
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+/// Looks at once, and tells.
+pub(super) async fn tell(session: &Session, events: &UnboundedSender<Event>) {
+    if let Some(stands) = look(session).await {
+        let _ = events.send(Event::Answer(0, Answer::Stands(Box::new(stands))));
+    }
+}
+
+/// Tells where the work tree stands whenever that changes, for as long as somebody works on it.
+pub(super) fn follow(session: &Arc<Session>, events: &UnboundedSender<Event>) {
+    if session.connection.repository.is_none() {
+        return;
+    }
+    let (session, events) = (Arc::downgrade(session), events.clone());
+    tokio::spawn(async move {
+        let mut known = None;
+        loop {
+            let begun = Instant::now();
+            {
+                let Some(session) = session.upgrade().filter(|_| !events.is_closed()) else {
+                    return;
+                };
+                let stands = look(&session).await;
+                if stands.is_some() && stands != known {
+                    known.clone_from(&stands);
+                    if let Some(stands) = stands {
+                        let _ = events.send(Event::Answer(0, Answer::Stands(Box::new(stands))));
+                    }
+                }
+            }
+            tokio::time::sleep(PAUSE.max(begun.elapsed() * SHARE)).await;
+        }
+    });
+}

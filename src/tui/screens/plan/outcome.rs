@@ -1,0 +1,172 @@
+//! What became of a plan, in words for its screen, the tasks and the command log.
+
+use jiff::Timestamp;
+
+use crate::api::release::Verdict;
+use crate::engine::apply::Applied;
+use crate::engine::collect::Collected;
+use crate::engine::repository::Committed;
+use crate::engine::world::Key;
+use crate::tui::effect::{Became, Refused};
+use crate::tui::order::Prepared;
+use crate::tui::tasks::{self, Logged, Task};
+
+/// What became of a plan, in words.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// One line per change: whether it was made, and what is said of it.
+    pub lines: Vec<(bool, String)>,
+    /// What to do about what was not made.
+    pub hints: Vec<String>,
+    /// The revisions that roll out.
+    pub rolling: Vec<(Key, i64)>,
+    /// The commit that it is, where the target is a repository.
+    pub commit: Option<String>,
+}
+
+impl Outcome {
+    /// Words what became of a plan.
+    pub fn of(prepared: &Prepared, became: &Became) -> Self {
+        let mut outcome = Self::default();
+        match (prepared, became) {
+            (Prepared::Moves(draft), Became::Moved(results)) => {
+                for (item, result) in draft.plan.items.iter().zip(results) {
+                    let place = format!("{} in {}", item.component, item.environment);
+                    let to = &item.to.name;
+                    let (done, words) = match result {
+                        Ok(Applied::Unchanged) => (true, format!("{place} is at {to} already")),
+                        Ok(Applied::Done(revision)) => {
+                            (true, format!("{place} is at {to}, revision {revision}"))
+                        }
+                        Ok(Applied::Unrecorded(revision, why)) => (
+                            true,
+                            format!(
+                                "{place} is at {to}, revision {revision}; its audit entry follows with its next change: {why}"
+                            ),
+                        ),
+                        Ok(Applied::Superseded { by, .. }) => {
+                            (true, format!("{place} was changed, and then {by}"))
+                        }
+                        Err(error) => (false, format!("{place}: {error}")),
+                    };
+                    if let Ok(Applied::Done(revision) | Applied::Unrecorded(revision, _)) = result {
+                        outcome.rolling.push((item.pin.clone(), *revision));
+                    }
+                    outcome.lines.push((done, words));
+                }
+            }
+            (Prepared::Mark(marking), Became::Marked(result)) => {
+                let word = match marking.verdict {
+                    Verdict::Bad => "bad",
+                    Verdict::Good => "good",
+                };
+                let release = &marking.release.name;
+                outcome.lines.push(match result {
+                    Ok(None) => (true, format!("{release} is marked {word}")),
+                    Ok(Some(note)) => (true, format!("{release} is marked {word}; {note}")),
+                    Err(why) => (false, why.clone()),
+                });
+            }
+            (_, Became::Collected { results, ended }) => {
+                let gone = results
+                    .iter()
+                    .filter(|(_, result)| matches!(result, Collected::Gone))
+                    .count();
+                outcome.lines.push((true, format!("{gone} removed")));
+                for (key, result) in results {
+                    let name = &key.name;
+                    outcome.lines.extend(match result {
+                        Collected::Gone => None,
+                        Collected::Kept(why) => {
+                            let why: Vec<String> = why.iter().map(ToString::to_string).collect();
+                            Some((true, format!("{name} stays: {}", why.join("; "))))
+                        }
+                        Collected::PutBack(environments) => Some((
+                            true,
+                            format!(
+                                "{name} was put back: a pin in {} names it",
+                                environments.join(", ")
+                            ),
+                        )),
+                        Collected::Failed(error) => {
+                            Some((false, format!("{name}: {}", crate::connect::explain(error))))
+                        }
+                    });
+                }
+                let ended = ended.iter().map(|why| (false, why.clone()));
+                outcome.lines.extend(ended);
+            }
+            (_, Became::Committed(committed)) => outcome.committed(prepared, committed),
+            (_, Became::Failed(refused)) => outcome.refused(refused),
+            (_, Became::Moved(_) | Became::Marked(_)) => {}
+        }
+        outcome
+    }
+
+    /// Takes in a commit: what it is, whether it was pushed, and what rolls out where somebody tells.
+    fn committed(&mut self, prepared: &Prepared, committed: &Committed) {
+        self.commit = Some(committed.short().to_owned());
+        self.lines.push((true, committed.words()));
+        let notes = committed.notes.iter().map(|note| (true, note.clone()));
+        self.lines.extend(notes);
+        match &committed.pushed {
+            None => {}
+            Some(Ok(pushed)) => self.lines.push((true, pushed.words())),
+            Some(Err(error)) => {
+                self.lines.push((false, error.to_string()));
+                self.hints.extend(error.hint());
+            }
+        }
+        if let (Prepared::Moves(draft), true) = (prepared, committed.observed) {
+            let changed = draft.plan.items.iter().filter(|item| !item.unchanged);
+            let rolling =
+                changed.map(|item| (item.pin.clone(), item.generation.unwrap_or_default() + 1));
+            self.rolling.extend(rolling);
+        }
+    }
+
+    fn refused(&mut self, refused: &Refused) {
+        let why = refused.why.iter().map(|why| (false, why.clone()));
+        self.lines.extend(why);
+        self.hints.extend(refused.hints.iter().cloned());
+    }
+
+    /// Tells whether there is something that an undo would take back.
+    pub fn can_be_undone(&self) -> bool {
+        !self.rolling.is_empty() || self.commit.is_some()
+    }
+
+    /// Tells whether everything was done.
+    pub fn is_done(&self) -> bool {
+        self.lines.iter().all(|(done, _)| *done)
+    }
+
+    /// Says it in one line.
+    pub fn words(&self) -> String {
+        let failed = self.lines.iter().find(|(done, _)| !done);
+        let said = failed.or(self.lines.first());
+        said.map(|(_, words)| words.clone()).unwrap_or_default()
+    }
+
+    /// Returns how the task goes on.
+    pub fn task(&self) -> tasks::State {
+        match (self.is_done(), self.rolling.is_empty()) {
+            (false, _) => tasks::State::Failed(self.words()),
+            (true, true) => tasks::State::Done(self.words()),
+            (true, false) => tasks::State::Rolling(self.rolling.clone()),
+        }
+    }
+
+    /// Returns the line of the command log.
+    pub fn logged(&self, task: &Task, at: Timestamp) -> Logged {
+        Logged {
+            at,
+            bowline: task.order.command_line(task.reason.as_deref()),
+            kubectl: match &self.commit {
+                Some(commit) => vec![format!("git show {commit}")],
+                None => task.prepared.kubectl(),
+            },
+            outcome: self.words(),
+        }
+    }
+}
