@@ -55,6 +55,8 @@ pub enum Effect {
     Export(Ticket, PathBuf, String),
     /// Go to another context or namespace.
     Connect(Ticket, Destination),
+    /// Draw in the colours of a theme.
+    Theme(String),
     /// Let writes pass on a protected context, for some time.
     Arm(std::time::Duration),
 }

@@ -207,6 +207,7 @@ impl Runner {
             | Effect::Suspend
             | Effect::Redraw
             | Effect::Copy(_)
+            | Effect::Theme(_)
             | Effect::Connect(..)) => return Some(other),
         }
         None
