@@ -24,7 +24,7 @@ use super::terminal::signals::Signal;
 use super::terminal::{OpenError, Terminal};
 use super::tour;
 use super::update::{say, update};
-use super::view::view;
+use super::view::view_noting;
 use crate::connect::{self, Connection, DataPlanes, Environment, Options, Target};
 use crate::controllers::beside::Beside;
 use crate::engine::world::Source;
@@ -382,8 +382,10 @@ impl Loop {
         let now = self.link.session.now();
         let world = self.link.session.feed.world();
         let mut turns = None;
-        self.terminal.draw(|frame| {
-            turns = view(&self.model, &world, now, frame.buffer_mut());
+        self.terminal.draw_linked(|frame| {
+            let notes = view_noting(&self.model, &world, now, frame.buffer_mut());
+            turns = notes.turns.get();
+            notes.links.into_inner()
         })?;
         Ok(turns)
     }

@@ -1,6 +1,7 @@
 //! The screens of lists and records: what they look like, and what their keys do.
 
 mod data;
+mod links;
 
 use std::time::Duration;
 

@@ -152,7 +152,7 @@ impl State {
                 if y > row + room {
                     return y;
                 }
-                sheet.line(y).skip(3).put(&line, role);
+                sheet.line(y).skip(3).put_wrapped(&line, width, role);
                 y += 1;
             }
         }

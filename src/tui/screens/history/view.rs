@@ -144,7 +144,7 @@ impl History {
         let mut y = 1;
         for (words, role) in said {
             for line in wrap(&words, width) {
-                sheet.line(y).skip(3).put(&line, role);
+                sheet.line(y).skip(3).put_wrapped(&line, width, role);
                 y += 1;
             }
         }

@@ -51,7 +51,7 @@ fn put(sheet: &mut Sheet<'_>, width: usize, said: Vec<(String, Role)>) {
         lines.map(move |line| (line, *role))
     });
     for (row, (line, role)) in (1..).zip(lines) {
-        sheet.line(row).skip(3).put(&line, role);
+        sheet.line(row).skip(3).put_wrapped(&line, width, role);
     }
 }
 
