@@ -34,6 +34,8 @@ pub struct Glyphs {
     pub behind: &'static str,
     /// Held.
     pub held: &'static str,
+    /// Was held, until a moment that is past.
+    pub expired: &'static str,
     /// What a rollback restores.
     pub back: &'static str,
     /// From one thing to another.
@@ -64,6 +66,7 @@ pub const UNICODE: Glyphs = Glyphs {
     nothing: "·",
     behind: "↑",
     held: "⚓",
+    expired: "†",
     back: "⤺",
     arrow: "→",
     cursor: "▸",
@@ -85,6 +88,7 @@ pub const ASCII: Glyphs = Glyphs {
     nothing: ".",
     behind: "^",
     held: "[H]",
+    expired: "[h]",
     back: "<-",
     arrow: "->",
     cursor: ">",

@@ -2,6 +2,7 @@
 
 mod data;
 mod links;
+mod marks;
 mod window;
 
 use std::time::Duration;

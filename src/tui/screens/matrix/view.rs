@@ -289,7 +289,7 @@ fn put_cell(
     if cell.held > 0 {
         signs.push((glyphs.held.to_owned(), Role::Hold));
     } else if cell.expired() > 0 {
-        signs.push((glyphs.held.to_lowercase(), Role::Muted));
+        signs.push((glyphs.expired.to_owned(), Role::Muted));
     }
     let age_width = age.map_or(0, |age| text::width(age) + 1);
     let signs_width: usize = signs.iter().map(|(sign, _)| text::width(sign) + 1).sum();
