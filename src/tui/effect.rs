@@ -49,6 +49,8 @@ pub enum Effect {
     Record(Ticket),
     /// Ask which environments we may move pins in.
     Rights(Ticket, Vec<String>),
+    /// List the namespaces that one can go to.
+    Namespaces(Ticket),
     /// Read an object as text.
     Describe(Ticket, Object),
     /// Write a file.
@@ -209,6 +211,8 @@ pub enum Answer {
     Record(Result<Box<Record>, String>),
     /// Which environments we may move pins in; why not, where not.
     Rights(BTreeMap<String, Result<(), String>>),
+    /// The namespaces that one can go to.
+    Namespaces(Result<Vec<String>, String>),
     /// An object as text.
     Described(Result<String, String>),
     /// A file was written, or not.

@@ -3,6 +3,7 @@
 mod compare;
 mod describe;
 mod history;
+mod places;
 mod record;
 
 use std::collections::{BTreeMap, HashMap};
@@ -182,6 +183,9 @@ impl Runner {
             }),
             Effect::Record(ticket) => self.spawn(ticket, async move {
                 Some(Answer::Record(record::record(&session).await))
+            }),
+            Effect::Namespaces(ticket) => self.spawn(ticket, async move {
+                Some(Answer::Namespaces(places::namespaces(&session).await))
             }),
             Effect::Describe(ticket, object) => self.spawn(ticket, async move {
                 let described = describe::describe(&session, &object).await;

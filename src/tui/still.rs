@@ -259,6 +259,7 @@ fn ticket(effect: &Effect) -> Option<Ticket> {
         | Effect::Cause(ticket, _)
         | Effect::Compare(ticket, _)
         | Effect::Record(ticket)
+        | Effect::Namespaces(ticket)
         | Effect::Rights(ticket, _)
         | Effect::Describe(ticket, _)
         | Effect::Export(ticket, ..)
