@@ -4,6 +4,7 @@ mod contexts;
 mod data;
 mod links;
 mod marks;
+mod time;
 mod window;
 
 use std::time::Duration;
