@@ -285,15 +285,23 @@ impl State {
     /// Plans the reverse of what was just done.
     fn undo(&mut self, turn: &mut Turn<'_>) -> Handled {
         let Stage::Applied(_, _, outcome) = &self.stage else {
-            return Handled::No;
+            turn.say(Level::Info, "nothing was done here that could be undone");
+            return Handled::Yes;
         };
-        let Order::Move(order) = &self.order else {
-            return Handled::No;
+        let place = match &self.order {
+            Order::Move(order) => order.place(),
+            Order::Mark(_) | Order::Collect(_) => None,
         };
-        let (Some((component, environment)), false) = (order.place(), outcome.rolling.is_empty())
+        let (Some((component, environment)), [(pin, revision)]) =
+            (place, outcome.rolling.as_slice())
         else {
-            return Handled::No;
+            turn.say(Level::Info, "only a change of one pin is undone");
+            return Handled::Yes;
         };
+        if let Some(why) = tasks::overtaken(turn.world, pin, *revision) {
+            turn.say(Level::Warning, why);
+            return Handled::Yes;
+        }
         let undo = Undo {
             component: component.to_owned(),
             environment: environment.to_owned(),
@@ -313,7 +321,13 @@ impl State {
             return Some(format!("read-only: {why}"));
         }
         if is_idle(prepared) {
-            return Some("there is nothing to do: it is so already".to_owned());
+            let words = match **prepared {
+                Prepared::Collection(_) => "nothing can go: all of it is needed, new or young",
+                Prepared::Moves(_) | Prepared::Mark(_) => {
+                    "there is nothing to do: it is so already"
+                }
+            };
+            return Some(words.to_owned());
         }
         match shown {
             Shown::Failed(why) => Some(why.clone()),

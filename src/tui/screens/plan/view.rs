@@ -12,6 +12,7 @@ use crate::engine::plan::{Item, Plan};
 use crate::engine::rollout::Rollout;
 use crate::engine::world::{Key, World};
 use crate::text;
+use crate::tui::action::Action;
 use crate::tui::confirm::Confirmation;
 use crate::tui::order::Prepared;
 use crate::tui::pen::Sheet;
@@ -70,9 +71,12 @@ impl State {
                 pen.skip(1)
                     .put("esc", Role::Key)
                     .put(" leave it running", Role::KeyDescription);
-                if !outcome.rolling.is_empty() && outcome.rolling.len() == 1 {
+                let keymap = &scene.model.look.keymap;
+                if outcome.rolling.len() == 1
+                    && let Some(keys) = keymap.keys_for(self.modes(), Action::Undo)
+                {
                     pen.skip(2)
-                        .put("Z", Role::Key)
+                        .put(&keys, Role::Key)
                         .put(" undo", Role::KeyDescription);
                 }
             }
