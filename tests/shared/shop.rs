@@ -95,7 +95,8 @@ impl Shop {
         self.releases().create(&params, &made).await.unwrap();
     }
 
-    async fn create<K>(&self, name: &str, spec: Value)
+    /// Makes an object of a kind.
+    pub async fn create<K>(&self, name: &str, spec: Value)
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
             + Clone
