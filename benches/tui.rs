@@ -70,6 +70,7 @@ fn frames(world: &World, components: usize, count: u32) {
         theme: Theme::built_in("dark").unwrap(),
         keymap: Keymap::built_in("default").unwrap(),
         glyphs: &UNICODE,
+        themes: Vec::new(),
     };
     let mut model = Model::new(ground, look, (200, 60));
     let _ = update(&mut model, world, now(), Happened::World(Vec::new()));

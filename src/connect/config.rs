@@ -1,6 +1,9 @@
-//! The user's configuration: what counts for a context, and for a directory.
+//! The user's configuration: how things look, what counts for a context, and for a directory.
 //!
 //! ```toml
+//! theme = "light"
+//! keymap = "emacs"
+//!
 //! [contexts.prod-eu]
 //! protected = true
 //!
@@ -16,6 +19,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use toml::Spanned;
+
+use crate::yaml::Place;
 
 /// The name of the file in bowline's configuration directory.
 const FILE: &str = "config.toml";
@@ -24,12 +30,27 @@ const FILE: &str = "config.toml";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
+    theme: Option<Spanned<String>>,
+    keymap: Option<Spanned<String>>,
+    #[serde(skip)]
+    file: PathBuf,
+    #[serde(skip)]
+    text: String,
     /// By the name of a context.
     #[serde(default)]
     pub contexts: BTreeMap<String, Context>,
     /// By a directory; what is below it counts too.
     #[serde(default)]
     pub directories: BTreeMap<PathBuf, Directory>,
+}
+
+/// What the user wants of the terminal UI, and where they say so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Looks {
+    /// The name of a theme.
+    pub theme: Option<(String, Place)>,
+    /// The name of a keymap.
+    pub keymap: Option<(String, Place)>,
 }
 
 /// What counts for a context.
@@ -83,10 +104,30 @@ impl Config {
                 return Err(NoConfig { file, why });
             }
         };
-        toml::from_str(&text).map_err(|error| NoConfig {
-            file,
-            why: error.to_string().trim_end().to_owned(),
-        })
+        match toml::from_str(&text) {
+            Ok(config) => Ok(Self {
+                file,
+                text,
+                ..config
+            }),
+            Err(error) => Err(NoConfig {
+                file,
+                why: error.to_string().trim_end().to_owned(),
+            }),
+        }
+    }
+
+    /// Returns what is wanted of the terminal UI.
+    pub fn looks(&self) -> Looks {
+        let origin = self.file.display().to_string();
+        let chosen = |name: &Spanned<String>| {
+            let place = Place::of(&origin, &self.text, name.span().start);
+            (name.get_ref().clone(), place)
+        };
+        Looks {
+            theme: self.theme.as_ref().map(chosen),
+            keymap: self.keymap.as_ref().map(chosen),
+        }
     }
 
     /// Returns the component that is meant in a directory, or on a context: the deepest directory counts.
@@ -141,6 +182,22 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(FILE), text).unwrap();
         Config::read(Some(folder.path()))
+    }
+
+    #[test]
+    fn a_theme_and_a_keymap_are_known_by_where_they_stand() {
+        let config = read("keymap = \"emacs\"\n\n  theme = \"drak\"\n[contexts]\n").unwrap();
+        let looks = config.looks();
+        for (found, name, line, column) in
+            [(looks.keymap, "emacs", 1, 10), (looks.theme, "drak", 3, 11)]
+        {
+            let (found, place) = found.unwrap();
+            assert_eq!((&*found, place.line, place.column), (name, line, column));
+            assert!(place.origin.ends_with("config.toml"), "{place}");
+        }
+        assert_eq!(read("").unwrap().looks(), Looks::default());
+        let wrong = read("theme = 7").unwrap_err().to_string();
+        assert!(wrong.contains("line 1"), "{wrong}");
     }
 
     #[test]

@@ -31,6 +31,7 @@ use tower::{BoxError, Service, ServiceExt};
 
 use crate::embedded::Embedded;
 use config::Config;
+pub use config::Looks;
 
 pub use deadline::{DeadlineExceeded, Deadlines};
 pub use error::{Error, Failure, explain, failure};
@@ -280,6 +281,12 @@ pub fn contexts(options: &Options, environment: &Environment) -> Vec<Known> {
         }
     });
     known.collect()
+}
+
+/// Returns what the user wants of the terminal UI; nothing where the configuration cannot be read.
+pub fn looks(environment: &Environment) -> Looks {
+    let config = Config::read(environment.config_dir.as_deref());
+    config.unwrap_or_default().looks()
 }
 
 fn store_file(store: &StoreFile, environment: &Environment) -> Result<PathBuf, Error> {

@@ -15,7 +15,7 @@ use super::actions::rollback::{self, Rollback, Target};
 use super::actions::undo::{self, Undo};
 use super::catalog::{Catalog, CatalogError};
 use super::diff::{self, Diff};
-use super::plan::{Asked, Plan};
+use super::plan::{Asked, Fact, Plan};
 use super::preview::{PreviewError, Stage};
 use super::repository::{self, NoReference};
 use super::rules::Refusal;
@@ -307,9 +307,14 @@ impl Desk<'_> {
         };
         self.feed.when(stored).await;
         let again = deploy::plan(&self.feed.world(), &command, asked)?;
-        let shown = std::mem::replace(&mut draft.plan, again);
-        for (item, shown) in draft.plan.items.iter_mut().zip(shown.items) {
-            item.rendered_hash = shown.rendered_hash;
+        draft.plan.reason = again.reason;
+        let is_release = |fact: &Fact| matches!(fact, Fact::Release { .. });
+        // Only the release is new. What was confirmed rests on the pin as it was shown, not as it is by now.
+        for (item, again) in draft.plan.items.iter_mut().zip(again.items) {
+            item.to = again.to;
+            item.facts.retain(|fact| !is_release(fact));
+            item.facts
+                .extend(again.facts.into_iter().filter(is_release));
         }
         Ok(made.then(|| format!("release {} made", command.release)))
     }

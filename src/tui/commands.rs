@@ -11,7 +11,6 @@ use super::order::Order;
 use super::orders::{self, Wanted};
 use super::prompt::Offer;
 use super::screens::{Screen, since};
-use super::theme::{self, Theme};
 use crate::engine::actions::pin::PinHold;
 use crate::engine::actions::rollback::Target;
 use crate::engine::desk;
@@ -146,7 +145,7 @@ pub fn offers(model: &Model, _: &World, text: &str) -> Vec<Offer> {
         "push" => super::pushing::remotes(model),
         "export" => vec!["incident".to_owned()],
         "write" => vec!["15m".to_owned(), "off".to_owned()],
-        "theme" => theme::names().into_iter().map(str::to_owned).collect(),
+        "theme" => model.look.themes.clone(),
         "tour" => vec!["off".to_owned()],
         _ => Vec::new(),
     };
@@ -227,20 +226,10 @@ pub fn run(
             context: None,
             namespace: Some((*namespace).to_owned()),
         })],
-        ("theme", [name]) => match Theme::built_in(name) {
-            Some(theme) => {
-                model.look.theme = theme;
-                effects.push(Effect::Redraw);
-                Vec::new()
-            }
-            None => said(
-                Level::Error,
-                format!(
-                    "there is no theme {name}; there are {}",
-                    theme::names().join(", ")
-                ),
-            ),
-        },
+        ("theme", [name]) => {
+            effects.push(Effect::Theme((*name).to_owned()));
+            Vec::new()
+        }
         ("write", ["off"]) if model.ground.protected => {
             model.ground.armed = None;
             effects.push(Effect::Arm(Duration::ZERO));
@@ -283,18 +272,19 @@ pub fn run(
                 .or_else(|| Action::named(name))
             {
                 Some(action) => vec![Wish::Run(action)],
-                None => said(Level::Error, unknown(name)),
+                None => said(Level::Error, usage(name)),
             }
         }
-        (name, _) => match COMMANDS.iter().find(|command| command.name == name) {
-            Some(command) => said(Level::Error, format!(":{name} {}", command.arguments)),
-            None => said(Level::Error, unknown(name)),
-        },
+        (name, _) => said(Level::Error, usage(name)),
     }
 }
 
-fn unknown(name: &str) -> String {
-    format!("there is no command {name}; tab lists those that there are")
+/// Says what a command takes, or that there is none.
+fn usage(name: &str) -> String {
+    match COMMANDS.iter().find(|command| command.name == name) {
+        Some(command) => format!(":{name} {}", command.arguments),
+        None => format!("there is no command {name}; tab lists those that there are"),
+    }
 }
 
 /// Lets writes pass on a protected context for a while.

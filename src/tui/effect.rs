@@ -53,12 +53,16 @@ pub enum Effect {
     Record(Ticket),
     /// Ask which environments we may move pins in.
     Rights(Ticket, Vec<String>),
+    /// List the namespaces that one can go to.
+    Namespaces(Ticket),
     /// Read an object as text.
     Describe(Ticket, Object),
     /// Write a file.
     Export(Ticket, PathBuf, String),
     /// Go to another context or namespace.
     Connect(Ticket, Destination),
+    /// Draw in the colours of a theme.
+    Theme(String),
     /// Let writes pass on a protected context, for some time.
     Arm(std::time::Duration),
 }
@@ -211,6 +215,8 @@ pub enum Answer {
     Record(Result<Box<Record>, String>),
     /// Which environments we may move pins in; why not, where not.
     Rights(BTreeMap<String, Result<(), String>>),
+    /// The namespaces that one can go to.
+    Namespaces(Result<Vec<String>, String>),
     /// An object as text.
     Described(Result<String, String>),
     /// A file was written, or not.

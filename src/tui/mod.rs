@@ -12,6 +12,7 @@ pub mod filter;
 pub mod jump;
 mod jumping;
 pub mod keymap;
+mod looks;
 pub mod model;
 mod mouse;
 mod opening;

@@ -145,6 +145,8 @@ pub struct Look {
     pub keymap: Keymap,
     /// The characters.
     pub glyphs: &'static Glyphs,
+    /// The themes that can be chosen, the user's first.
+    pub themes: Vec<String>,
 }
 
 /// How much a notice matters.

@@ -51,7 +51,11 @@ pub fn screen(
         }
         Action::GoTasks => Screen::Tasks(Box::new(tasks::State::open(&model.tasks))),
         Action::GoLog => Screen::Log(Box::new(log::State::open(&model.log))),
-        Action::GoContexts => Screen::Contexts(Box::new(contexts::State::open(&model.ground))),
+        Action::GoContexts => {
+            model.tickets += 1;
+            let state = contexts::State::open(&model.ground, model.tickets, effects);
+            Screen::Contexts(Box::new(state))
+        }
         Action::Help => {
             let front = model.front();
             let state = help::State::open(front.title(), &model.look.keymap, front.modes());

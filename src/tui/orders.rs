@@ -16,6 +16,10 @@ use crate::engine::actions::undo::Undo;
 use crate::engine::desk;
 use crate::engine::world::{Key, World};
 
+/// What is said where nothing is selected in one environment: neither marks nor a release need be.
+const NOT_ONE: &str =
+    "what is selected is not in one environment: mark rows of one alone, or esc clears the marks";
+
 /// What is wanted, or several things that could be.
 #[derive(Debug)]
 pub enum Wanted {
@@ -50,6 +54,7 @@ pub fn of(
                 .place()
                 .ok_or_else(|| match subject.components.len() {
                     0 => "no component is selected".to_owned(),
+                    1 => NOT_ONE.to_owned(),
                     _ => "this is done to one component at a time; esc clears the marks".to_owned(),
                 })?;
             let (component, environment) =
@@ -94,13 +99,10 @@ fn one_of(question: &str, mut options: Vec<(String, Order)>) -> Option<Wanted> {
 
 /// From the selected environment to the next; from the last, what comes to it.
 fn promote(subject: &Subject, world: &World, ground: &Ground) -> Result<Wanted, String> {
-    let environment = subject
-        .environment
-        .as_deref()
-        .ok_or("no environment is selected")?;
     if subject.components.is_empty() {
         return Err("no component is selected".to_owned());
     }
+    let environment = subject.environment.as_deref().ok_or(NOT_ONE)?;
     let pipeline = world
         .pipeline(&ground.namespace)
         .ok_or("there is no DeploymentPipeline, so nothing says what comes after what")?;

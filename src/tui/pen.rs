@@ -4,13 +4,14 @@
 //! an age goes through [`Sheet::age`], which notes when the label turns over: nothing else has to be drawn
 //! again while nothing happens.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use jiff::{SignedDuration, Timestamp};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
+use super::terminal::links::{self, Link};
 use super::theme::{Role, Theme};
 use crate::text;
 
@@ -33,6 +34,8 @@ pub struct Glyphs {
     pub behind: &'static str,
     /// Held.
     pub held: &'static str,
+    /// Was held, until a moment that is past.
+    pub expired: &'static str,
     /// What a rollback restores.
     pub back: &'static str,
     /// From one thing to another.
@@ -63,6 +66,7 @@ pub const UNICODE: Glyphs = Glyphs {
     nothing: "·",
     behind: "↑",
     held: "⚓",
+    expired: "†",
     back: "⤺",
     arrow: "→",
     cursor: "▸",
@@ -84,6 +88,7 @@ pub const ASCII: Glyphs = Glyphs {
     nothing: ".",
     behind: "^",
     held: "[H]",
+    expired: "[h]",
     back: "<-",
     arrow: "->",
     cursor: ">",
@@ -94,6 +99,15 @@ pub const ASCII: Glyphs = Glyphs {
     check: "v",
     thumb: "#",
 };
+
+/// What a frame says beside its cells.
+#[derive(Default)]
+pub struct Notes {
+    /// When the first label on it turns over.
+    pub turns: Cell<Option<Timestamp>>,
+    /// The cells that lead somewhere.
+    pub links: RefCell<Vec<Link>>,
+}
 
 /// A part of the screen to draw on.
 pub struct Sheet<'a> {
@@ -106,17 +120,17 @@ pub struct Sheet<'a> {
     pub glyphs: &'static Glyphs,
     /// What time it is.
     pub now: Timestamp,
-    turns: &'a Cell<Option<Timestamp>>,
+    notes: &'a Notes,
 }
 
 impl<'a> Sheet<'a> {
-    /// Makes a sheet of a whole buffer; `turns` gets the moment at which the first label turns over.
+    /// Makes a sheet of a whole buffer; `notes` gets what is said beside its cells.
     pub fn new(
         buffer: &'a mut Buffer,
         theme: &'a Theme,
         glyphs: &'static Glyphs,
         now: Timestamp,
-        turns: &'a Cell<Option<Timestamp>>,
+        notes: &'a Notes,
     ) -> Self {
         let area = buffer.area;
         Self {
@@ -125,7 +139,7 @@ impl<'a> Sheet<'a> {
             theme,
             glyphs,
             now,
-            turns,
+            notes,
         }
     }
 
@@ -137,7 +151,7 @@ impl<'a> Sheet<'a> {
             theme: self.theme,
             glyphs: self.glyphs,
             now: self.now,
-            turns: self.turns,
+            notes: self.notes,
         }
     }
 
@@ -176,6 +190,7 @@ impl<'a> Sheet<'a> {
             y: self.area.y.saturating_add(row),
             base: Style::new(),
             theme: self.theme,
+            links: &self.notes.links,
             buffer: self.buffer,
         }
     }
@@ -208,6 +223,9 @@ impl<'a> Sheet<'a> {
 
     /// Empties it, for what is drawn over something else.
     pub fn clear(&mut self) {
+        let mut links = self.notes.links.borrow_mut();
+        links.retain(|link| !link.area.intersects(self.area));
+        drop(links);
         for y in self.area.top()..self.area.bottom() {
             for x in self.area.left()..self.area.right() {
                 if let Some(cell) = self.buffer.cell_mut((x, y)) {
@@ -237,9 +255,10 @@ impl<'a> Sheet<'a> {
 
     /// Notes that something drawn turns over at a moment.
     pub fn turn(&self, at: Timestamp) {
-        let sooner = self.turns.get().is_none_or(|known| at < known);
+        let turns = &self.notes.turns;
+        let sooner = turns.get().is_none_or(|known| at < known);
         if sooner && at > self.now {
-            self.turns.set(Some(at));
+            turns.set(Some(at));
         }
     }
 
@@ -253,6 +272,7 @@ impl<'a> Sheet<'a> {
 pub struct Pen<'a> {
     buffer: &'a mut Buffer,
     theme: &'a Theme,
+    links: &'a RefCell<Vec<Link>>,
     start: u16,
     x: u16,
     end: u16,
@@ -276,6 +296,38 @@ impl Pen<'_> {
     /// Writes a text, cleaned, as far as there is room.
     pub fn put(&mut self, text: &str, role: Role) -> &mut Self {
         self.styled(text, self.theme.style(role))
+    }
+
+    /// Writes a text that leads to an address; one that is none of the web leads nowhere.
+    pub fn link(&mut self, text: &str, role: Role, url: &str) -> &mut Self {
+        let x = self.x;
+        self.put(text, role);
+        let area = Rect::new(x, self.y, self.x - x, 1);
+        if area.width > 0 {
+            self.links.borrow_mut().extend(Link::new(area, url));
+        }
+        self
+    }
+
+    /// Writes a text in which the addresses of the web lead there.
+    pub fn put_linking(&mut self, text: &str, role: Role) -> &mut Self {
+        let mut written = 0;
+        for found in links::addresses(text) {
+            let between = text.get(written..found.start).unwrap_or_default();
+            let url = text.get(found.clone()).unwrap_or_default();
+            self.put(between, role).link(url, role, url);
+            written = found.end;
+        }
+        self.put(text.get(written..).unwrap_or_default(), role)
+    }
+
+    /// Writes a line of a text that was wrapped; an address that may go on below leads nowhere.
+    pub fn put_wrapped(&mut self, line: &str, width: usize, role: Role) -> &mut Self {
+        let last = links::addresses(line).pop();
+        match last.is_some_and(|last| last.end == line.len()) && text::width(line) >= width {
+            true => self.put(line, role),
+            false => self.put_linking(line, role),
+        }
     }
 
     /// Writes a text in a style of its own.

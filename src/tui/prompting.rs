@@ -8,6 +8,7 @@ use super::effect::Effect;
 use super::keymap::{Key, Step};
 use super::model::Model;
 use super::prompt::{Over, Prompt, PromptKind};
+use super::screens::Screen;
 use super::update::{command, plan};
 use super::{commands, filter};
 use crate::engine::world::World;
@@ -191,7 +192,10 @@ fn typed(model: &mut Model, world: &World) {
 
 /// Shows what a filter keeps; says what is wrong with it.
 fn refilter(model: &mut Model, text: &str) -> Option<String> {
-    let read = filter::read(text);
+    let read = match model.front() {
+        Screen::Describe(_) => filter::words(text),
+        _ => filter::read(text),
+    };
     if let Some(screen) = model.stack.last_mut() {
         screen.set_filter(read.filter);
     }

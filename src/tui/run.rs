@@ -16,18 +16,15 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::effect::{Destination, Effect};
-use super::keymap::Keymap;
-use super::model::{Event, Ground, Level, Look, Model, Standing};
-use super::pen;
+use super::looks::{self, variable};
+use super::model::{Event, Ground, Level, Model, Standing};
 use super::runner::{self, Runner, Session};
 use super::terminal::input::{Events, Input};
-use super::terminal::osc::Rgb;
 use super::terminal::signals::Signal;
 use super::terminal::{OpenError, Terminal};
-use super::theme::{Background, Depth, Theme};
 use super::tour;
 use super::update::{say, update};
-use super::view::view;
+use super::view::view_noting;
 use crate::connect::{self, Connection, DataPlanes, Environment, Options, Target};
 use crate::controllers::beside::Beside;
 use crate::engine::world::Source;
@@ -78,19 +75,17 @@ pub async fn open(
     git: Git,
     start: Start,
 ) -> Result<(), RunError> {
-    let variable = |name: &str| {
-        let value = environment.variables.get(std::ffi::OsStr::new(name));
-        value.and_then(|value| value.to_str()).map(str::to_owned)
-    };
     // Who cannot connect at all is told on a terminal that was left alone.
     let connection = connect::connect(&options, &environment).await?;
-    let term = variable("TERM").unwrap_or_default();
-    let (terminal, mut events) = Terminal::open(&term, variable("TMUX").is_some(), start.mouse)?;
-    let background = match start.theme {
-        Some(_) => None,
-        None => events.background(BACKGROUND).await,
+    let term = variable(&environment, "TERM").unwrap_or_default();
+    let in_tmux = variable(&environment, "TMUX").is_some();
+    let (terminal, mut events) = Terminal::open(&term, in_tmux, start.mouse)?;
+    let wanted = connect::looks(&environment);
+    let background = match start.theme.is_some() || wanted.theme.is_some() {
+        true => None,
+        false => events.background(BACKGROUND).await,
     };
-    let (look, faults) = look(&start, &environment, background, &variable);
+    let (look, faults) = looks::look(&start, &wanted, &environment, background);
     let size = terminal.size()?;
     let (sender, answers) = mpsc::unbounded_channel();
     let link = Link::to(connection, &options, &environment, &git, &sender);
@@ -311,6 +306,7 @@ impl Loop {
                     }
                 }
                 Effect::Redraw => self.terminal.redraw()?,
+                Effect::Theme(name) => self.dress(&name)?,
                 Effect::Copy(text) => {
                     if let Err(error) = self.terminal.copy(&text) {
                         self.warn(error.to_string());
@@ -321,6 +317,21 @@ impl Loop {
             }
         }
         Ok(Going::On)
+    }
+
+    /// Draws in the colours of a theme; what is wrong in its file is said.
+    fn dress(&mut self, name: &str) -> Result<(), RunError> {
+        match looks::theme(name, &self.environment) {
+            Err(why) => self.warn(why),
+            Ok((theme, faults)) => {
+                self.model.look.theme = theme;
+                if let Some(fault) = faults.into_iter().next() {
+                    self.warn(fault);
+                }
+                self.terminal.redraw()?;
+            }
+        }
+        Ok(())
     }
 
     fn warn(&mut self, words: impl Into<String>) {
@@ -367,8 +378,10 @@ impl Loop {
         let now = self.link.session.now();
         let world = self.link.session.feed.world();
         let mut turns = None;
-        self.terminal.draw(|frame| {
-            turns = view(&self.model, &world, now, frame.buffer_mut());
+        self.terminal.draw_linked(|frame| {
+            let notes = view_noting(&self.model, &world, now, frame.buffer_mut());
+            turns = notes.turns.get();
+            notes.links.into_inner()
         })?;
         Ok(turns)
     }
@@ -379,50 +392,6 @@ async fn until(at: Option<Instant>) {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
     }
-}
-
-/// Chooses how things look; what is wrong in the user's files is said.
-fn look(
-    start: &Start,
-    environment: &Environment,
-    background: Option<Rgb>,
-    variable: &dyn Fn(&str) -> Option<String>,
-) -> (Look, Vec<String>) {
-    let directory = environment.config_dir.as_deref();
-    let depth = Depth::of(
-        variable("NO_COLOR").as_deref(),
-        variable("COLORTERM").as_deref(),
-        variable("TERM").as_deref(),
-    );
-    let background = match background {
-        Some(Rgb { red, green, blue }) => Background::of_channels([red, green, blue]),
-        None => Background::of(None, variable("COLORFGBG").as_deref()),
-    };
-    let name = start.theme.as_deref().unwrap_or(background.theme());
-    let (theme, theme_faults) = Theme::load(name, directory);
-    let (keymap, key_faults) =
-        Keymap::load(start.keymap.as_deref().unwrap_or("default"), directory);
-    let utf8 = ["LC_ALL", "LC_CTYPE", "LANG"]
-        .iter()
-        .find_map(|name| variable(name));
-    let utf8 = utf8.is_none_or(|value| {
-        let value = value.to_ascii_lowercase();
-        value.contains("utf-8") || value.contains("utf8")
-    });
-    let glyphs = match start.ascii || !utf8 {
-        true => &pen::ASCII,
-        false => &pen::UNICODE,
-    };
-    let faults = theme_faults.iter().map(ToString::to_string);
-    let faults = faults
-        .chain(key_faults.iter().map(ToString::to_string))
-        .collect();
-    let look = Look {
-        theme: theme.at(depth),
-        keymap,
-        glyphs,
-    };
-    (look, faults)
 }
 
 /// Says where we are.

@@ -4,6 +4,7 @@ mod commits;
 mod compare;
 mod describe;
 mod history;
+mod places;
 mod record;
 
 use std::collections::{BTreeMap, HashMap};
@@ -195,6 +196,9 @@ impl Runner {
             Effect::Record(ticket) => self.spawn(ticket, async move {
                 Some(Answer::Record(record::record(&session).await))
             }),
+            Effect::Namespaces(ticket) => self.spawn(ticket, async move {
+                Some(Answer::Namespaces(places::namespaces(&session).await))
+            }),
             Effect::Describe(ticket, object) => self.spawn(ticket, async move {
                 let described = describe::describe(&session, &object).await;
                 Some(Answer::Described(described))
@@ -219,6 +223,7 @@ impl Runner {
             | Effect::Suspend
             | Effect::Redraw
             | Effect::Copy(_)
+            | Effect::Theme(_)
             | Effect::Connect(..)) => return Some(other),
         }
         None

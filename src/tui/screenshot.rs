@@ -140,6 +140,7 @@ fn look(
         theme: theme.at(Depth::True),
         keymap,
         glyphs,
+        themes: known,
     };
     Ok((look, paper))
 }

@@ -11,7 +11,7 @@ use super::effect::{Answer, Effect, Previews, Ticket};
 use super::keymap::{Key, Keymap};
 use super::model::{Event, Ground, Look, Model};
 use super::order::Prepared;
-use super::theme::{Depth, Theme};
+use super::theme::{self, Depth, Theme};
 use super::update::update;
 use super::view::view;
 use super::{pen, picture};
@@ -73,6 +73,7 @@ pub fn look(theme: &str, depth: Depth) -> Look {
         theme: Theme::built_in(theme).unwrap().at(depth),
         keymap: Keymap::built_in("default").unwrap(),
         glyphs: &pen::UNICODE,
+        themes: theme::available(None),
     }
 }
 
@@ -260,6 +261,7 @@ fn ticket(effect: &Effect) -> Option<Ticket> {
         | Effect::Cause(ticket, _)
         | Effect::Compare(ticket, _)
         | Effect::Record(ticket)
+        | Effect::Namespaces(ticket)
         | Effect::Rights(ticket, _)
         | Effect::Describe(ticket, _)
         | Effect::Export(ticket, ..)
@@ -268,6 +270,7 @@ fn ticket(effect: &Effect) -> Option<Ticket> {
         | Effect::Suspend
         | Effect::Redraw
         | Effect::Copy(_)
+        | Effect::Theme(_)
         | Effect::Cancel(_)
         | Effect::Arm(_) => None,
     }

@@ -37,6 +37,16 @@ pub enum State {
     Failed(String),
 }
 
+/// Says who changed a pin after a revision of it, if anybody did: an undo would reverse that instead.
+pub fn overtaken(world: &World, pin: &Key, revision: i64) -> Option<String> {
+    let pin = world.pin(pin).filter(|pin| pin.generation > revision)?;
+    let by = pin.changed_by.as_deref().unwrap_or("somebody");
+    Some(format!(
+        "{by} changed {} in {} after this: only the last change is undone, from the matrix",
+        pin.component, pin.environment
+    ))
+}
+
 /// A line of the command log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logged {

@@ -1,14 +1,12 @@
 //! The whole frame: header, the screen in front, what lies over it, footer.
 
-use std::cell::Cell;
-
 use jiff::{SignedDuration, Timestamp};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::keymap::Step;
 use super::model::{Level, Model, Notice, Standing};
-use super::pen::{Pen, Sheet};
+use super::pen::{Notes, Pen, Sheet};
 use super::prompt::{Choice, Offer, Over, Prompt};
 use super::screens::{Scene, Screen};
 use super::theme::Role;
@@ -27,9 +25,14 @@ pub fn view(
     now: Timestamp,
     buffer: &mut Buffer,
 ) -> Option<Timestamp> {
-    let turns = Cell::new(None);
+    view_noting(model, world, now, buffer).turns.get()
+}
+
+/// Draws everything; returns what is said of the frame beside its cells.
+pub fn view_noting(model: &Model, world: &World, now: Timestamp, buffer: &mut Buffer) -> Notes {
+    let notes = Notes::default();
     let look = &model.look;
-    let mut sheet = Sheet::new(buffer, &look.theme, look.glyphs, now, &turns);
+    let mut sheet = Sheet::new(buffer, &look.theme, look.glyphs, now, &notes);
     let height = sheet.height();
     for row in 0..height {
         sheet.fill(row, Role::Text);
@@ -50,7 +53,7 @@ pub fn view(
     }
     let above = sheet.rows(head, body);
     over(above, model);
-    turns.get()
+    notes
 }
 
 fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {

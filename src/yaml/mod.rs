@@ -74,6 +74,19 @@ pub struct Place {
     pub column: usize,
 }
 
+impl Place {
+    /// Says where an offset in bytes is in a text.
+    pub fn of(origin: &str, text: &str, offset: usize) -> Self {
+        let before = text.get(..offset).unwrap_or(text);
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Self {
+            origin: origin.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before.get(start..).unwrap_or_default().chars().count() + 1,
+        }
+    }
+}
+
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}:{}", self.origin, self.line, self.column)

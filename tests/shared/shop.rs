@@ -97,7 +97,8 @@ impl Shop {
         self.target.settle().await;
     }
 
-    async fn create<K>(&self, name: &str, spec: Value)
+    /// Makes an object of a kind.
+    pub async fn create<K>(&self, name: &str, spec: Value)
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
             + Clone

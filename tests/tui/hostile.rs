@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use bowline::api::{AuditEntry, Component, Workload};
+use bowline::api::{
+    AuditEntry, Component, ComponentEnvSnapshot, ComponentTypeDefinition, DeploymentPipeline,
+    Environment, RenderedRelease, Workload,
+};
 use kube::Resource;
 use kube::api::{Api, ObjectMeta, Patch, PatchParams};
 use serde::de::DeserializeOwned;
@@ -10,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::escapes;
 use crate::place::Target;
-use crate::pty::{ESC, LEAVE, Pty};
+use crate::pty::{ENTER, ESC, LEAVE, Pty};
 use crate::shop::Shop;
 
 /// Clears, retitles, copies, rings, rewrites the line; C1; bidi; zero width; tags; and very long.
@@ -60,6 +63,11 @@ async fn poison(shop: &Shop, target: &Target) {
     let workload = json!({"spec": {"image": hostile("image")}});
     patch::<Workload>(target, "cart", &workload).await;
     patch::<Component>(target, "cart", &annotations).await;
+    patch::<ComponentTypeDefinition>(target, "web", &annotations).await;
+    patch::<Environment>(target, "dev", &annotations).await;
+    patch::<DeploymentPipeline>(target, "default", &annotations).await;
+    snapshot(shop, target, &annotations).await;
+    rendered(shop, target, &annotations).await;
     let pin = json!({
         "metadata": {"annotations": {
             "bowline.dev/changed-by": hostile("who"),
@@ -72,7 +80,7 @@ async fn poison(shop: &Shop, target: &Target) {
     });
     patch::<bowline::api::pin::ReleasePin>(target, "cart-dev", &pin).await;
     let status = json!({"status": {
-        "observedGeneration": 2, "appliedRelease": "cart-2",
+        "observedGeneration": 2, "appliedRelease": "cart-2", "snapshot": "cart-dev-1",
         "outcomes": [{"generation": 1, "release": "cart-2", "since": "2026-01-05T00:00:00Z", "healthy": false, "why": hostile("why")}],
         "conditions": [{
             "type": "Ready", "status": "False", "reason": "Degraded", "message": hostile("message"),
@@ -90,6 +98,60 @@ async fn poison(shop: &Shop, target: &Target) {
         let ObjectMeta { name, .. } = entry.metadata;
         patch::<AuditEntry>(target, &name.unwrap(), &annotations).await;
     }
+}
+
+/// Makes a snapshot of what nobody would resolve.
+async fn snapshot(shop: &Shop, target: &Target, annotations: &Value) {
+    let object = |kind: &str, spec: Value| {
+        json!({
+            "apiVersion": "openchoreo.dev/v1alpha1", "kind": kind,
+            "metadata": {"name": "cart", "annotations": {"bowline.dev/note": hostile("note")}},
+            "spec": spec,
+        })
+    };
+    let spec = json!({
+        "owner": {"componentName": "cart"}, "environment": "dev",
+        "componentTypeDefinition": object("ComponentTypeDefinition", json!({"workloadType": "deployment"})),
+        "component": object("Component", json!({"componentType": "deployment/web", "parameters": {"motto": hostile("motto")}})),
+        "workload": object("Workload", json!({"image": hostile("image")})),
+    });
+    shop.create::<ComponentEnvSnapshot>("cart-dev-1", spec)
+        .await;
+    patch::<ComponentEnvSnapshot>(target, "cart-dev-1", annotations).await;
+    let labels = json!({"metadata": {"labels": {
+        "openchoreo.dev/component": "cart", "openchoreo.dev/environment": "dev",
+    }}});
+    patch::<ComponentEnvSnapshot>(target, "cart-dev-1", &labels).await;
+}
+
+/// Makes a rendered release with resources that nobody would render, and what a cluster would say of them.
+async fn rendered(shop: &Shop, target: &Target, annotations: &Value) {
+    let resource = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "cart", "annotations": {"bowline.dev/note": hostile("note")}},
+        "data": {"image": hostile("image")},
+    });
+    let spec = json!({
+        "owner": {"projectName": "shop", "componentName": "cart"}, "environmentName": "dev",
+        "resources": [{"id": of_length("config", 500), "object": resource}],
+    });
+    shop.create::<RenderedRelease>("cart-dev", spec).await;
+    patch::<RenderedRelease>(target, "cart-dev", annotations).await;
+    let status = json!({"status": {
+        "resources": [{
+            "id": of_length("config", 500), "version": "v1", "kind": hostile("ConfigMap"),
+            "name": hostile("cart"), "namespace": hostile("dev"), "status": {"said": hostile("status")},
+        }],
+        "conditions": [{
+            "type": "Ready", "status": "False", "reason": "Degraded", "message": hostile("message"),
+            "lastTransitionTime": "2026-01-05T00:00:00Z",
+        }],
+    }});
+    let releases: Api<RenderedRelease> = Api::default_namespaced(target.client());
+    let params = PatchParams::default();
+    let status = Patch::Merge(status);
+    let written = releases.patch_status("cart-dev", &params, &status);
+    written.await.unwrap();
 }
 
 /// Every screen and every verb that prints.
@@ -120,42 +182,57 @@ pub async fn nothing_foreign_steers_the_terminal(target: Arc<Target>) {
         pty.settles();
     }
     pty.shows("cart");
+    pty.draws("gs");
+    pty.keys(ENTER);
+    pty.shows("kind: ComponentEnvSnapshot");
+    pty.keys(ESC);
+    pty.hides("kind: ComponentEnvSnapshot");
+    pty.keys(ESC);
     pty.keys(LEAVE);
     // That nothing foreign was written is checked wherever a program ends.
     pty.ended();
 
-    for line in [
-        "status",
-        "status cart -o wide",
-        "history cart -e dev",
-        "history cart -e dev -o yaml",
-        "release list",
-        "release show cart-2",
-        "get pins",
-        "get pins -o yaml",
-        "get pins -o json",
-        "get pins -o wide",
-        "get releases cart-2 -o yaml",
-        "get workloads -o yaml",
-        "get components -o json",
-        "audit list",
-        "audit list -o yaml",
-        "audit verify",
-        "audit export --format md",
-        "render cart -e dev",
-        "diff --release cart-1 cart-2",
-        "revisions list cart -e dev",
-        "unpin cart -e dev --dry-run",
-        "rollback cart -e dev --to cart-1 --dry-run",
-        "mark good cart-2 --dry-run",
-        "gc --dry-run",
-        "delete pin nothing\u{1b}[2J",
-        "get nothing\u{202e}",
+    // Each with its exit code: one that failed early would have printed little.
+    let mut others = Vec::new();
+    for (code, line) in [
+        (0, "status"),
+        (0, "status cart -o wide"),
+        (0, "history cart -e dev"),
+        (0, "history cart -e dev -o yaml"),
+        (0, "release list"),
+        (0, "release show cart-2"),
+        (0, "get pins"),
+        (0, "get pins -o yaml"),
+        (0, "get pins -o json"),
+        (0, "get pins -o wide"),
+        (0, "get releases cart-2 -o yaml"),
+        (0, "get workloads -o yaml"),
+        (0, "get components -o json"),
+        (0, "get componentenvsnapshots"),
+        (0, "get componentenvsnapshots -o yaml"),
+        (0, "get renderedreleases -o wide"),
+        (0, "get renderedreleases -o yaml"),
+        (0, "get environments -o wide"),
+        (0, "get environments dev -o yaml"),
+        (0, "get deploymentpipelines -o json"),
+        (0, "audit list"),
+        (0, "audit list -o yaml"),
+        (1, "audit verify"),
+        (0, "audit export --format md"),
+        (0, "render cart -e dev"),
+        (0, "diff --release cart-1 cart-2"),
+        (0, "revisions list cart/dev"),
+        (3, "unpin cart -e dev --dry-run"),
+        (5, "rollback cart -e dev --to cart-1 --dry-run"),
+        (3, "mark good cart-2 --dry-run"),
+        (0, "gc --dry-run"),
+        (2, "delete pin nothing\u{1b}[2J"),
+        (1, "get nothing\u{202e}"),
     ] {
         let mut arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();
         arguments.extend(target.flags());
         let pty = Pty::bowline(&arguments, target.home.path(), (120, 40));
-        let bytes = pty.printed();
+        let (ended, bytes) = pty.printed();
         let tabless: Vec<u8> = bytes
             .iter()
             .map(|b| if *b == b'\t' { b' ' } else { *b })
@@ -163,6 +240,11 @@ pub async fn nothing_foreign_steers_the_terminal(target: Arc<Target>) {
         if let Err(why) = escapes::check(&tabless) {
             panic!("bowline {line}: {why}");
         }
+        if ended != code {
+            let said = String::from_utf8_lossy(&bytes);
+            others.push(format!("bowline {line}: {ended}, not {code}: {said:.1000}"));
+        }
         println!("bowline {line}: {} bytes, clean", bytes.len());
     }
+    assert!(others.is_empty(), "{}", others.join("\n"));
 }

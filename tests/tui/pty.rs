@@ -217,13 +217,14 @@ impl Pty {
         }
     }
 
-    /// Waits for the end of a program that prints, and returns what it printed.
-    pub fn printed(mut self) -> Vec<u8> {
-        self.wait();
+    /// Waits for the end of a program that prints, and returns its exit code and what it printed.
+    pub fn printed(mut self) -> (u32, Vec<u8>) {
+        let status = self.wait();
         drop(self.slave.take());
         self.reader.take().unwrap().join().unwrap();
         let (written, _) = &*self.written;
-        written.lock().unwrap().bytes.clone()
+        let bytes = written.lock().unwrap().bytes.clone();
+        (status.exit_code(), bytes)
     }
 
     /// Tells whether the terminal is set as it was before the program.

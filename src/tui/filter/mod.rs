@@ -128,6 +128,29 @@ static KEYWORDS: [(&str, Ask); 5] = [
     ("marked", Ask::Marked),
 ];
 
+/// Reads what is looked for in a text, which has neither places nor labels: words and expressions.
+pub fn words(text: &str) -> Read {
+    let is_of_text = |read: &Read| {
+        let mut terms = read.filter.terms.iter();
+        let plain = |term: &Term| matches!(term.ask, Ask::Word(_) | Ask::Pattern(_));
+        read.problem.is_none() && terms.all(plain)
+    };
+    let whole = read(text);
+    if is_of_text(&whole) {
+        return whole;
+    }
+    let term = |word: &str| match read(word) {
+        known if is_of_text(&known) => known.filter.terms,
+        _ => vec![Term::new(Ask::Word(word.to_owned()))],
+    };
+    Read {
+        filter: Filter {
+            terms: text.split_whitespace().flat_map(term).collect(),
+        },
+        problem: None,
+    }
+}
+
 impl Filter {
     /// Tells whether it keeps everything.
     pub fn is_empty(&self) -> bool {

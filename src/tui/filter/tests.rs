@@ -264,6 +264,28 @@ fn typed() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
 }
 
+#[test]
+fn in_a_text_what_is_no_expression_is_a_word() {
+    let word = |text: &str| Term::new(Ask::Word(text.to_owned()));
+    for (text, expected) in [
+        ("image:", vec![word("image:")]),
+        ("env:dev name", vec![word("env:dev"), word("name")]),
+        ("-l a=b", vec![word("-l"), word("a=b")]),
+        ("\"a b\"", vec![word("a b")]),
+        (
+            "re:v[0-9] held",
+            vec![Term::new(Ask::Pattern("v[0-9]".to_owned())), word("held")],
+        ),
+    ] {
+        let read = words(text);
+        assert_eq!(
+            (read.filter.terms, read.problem),
+            (expected, None),
+            "{text}"
+        );
+    }
+}
+
 proptest! {
     #[test]
     fn a_printed_filter_reads_as_the_same(text in typed()) {

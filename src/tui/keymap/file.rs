@@ -38,13 +38,7 @@ impl<'t> Source<'t> {
 
     /// Says where an offset is.
     pub fn place(&self, offset: usize) -> Place {
-        let before = self.text.get(..offset).unwrap_or(self.text);
-        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Place {
-            origin: self.name.to_owned(),
-            line: before.matches('\n').count() + 1,
-            column: before.get(start..).unwrap_or_default().chars().count() + 1,
-        }
+        Place::of(self.name, self.text, offset)
     }
 }
 

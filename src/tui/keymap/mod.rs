@@ -137,7 +137,7 @@ impl Keymap {
             .collect()
     }
 
-    /// Returns what is bound in the modes and not hidden by an earlier one.
+    /// Returns what is bound in the modes, not hidden by an earlier one, and not typed where text is.
     fn reachable<'k, 'm>(
         &'k self,
         modes: &'m [Mode],
@@ -146,11 +146,14 @@ impl Keymap {
             let mut leaves = Vec::new();
             self.of(*mode).leaves(&mut leaves);
             let earlier = modes.get(..depth).unwrap_or_default();
+            let is_text = modes.contains(&Mode::Text);
             leaves.into_iter().filter(move |leaf| {
-                earlier.iter().all(|mode| {
-                    let found = self.of(*mode).find(&leaf.pressed);
-                    matches!(found, Found::Nothing)
-                })
+                let is_typed = is_text && leaf.pressed.first().is_some_and(|key| key.is_typed());
+                !is_typed
+                    && earlier.iter().all(|mode| {
+                        let found = self.of(*mode).find(&leaf.pressed);
+                        matches!(found, Found::Nothing)
+                    })
             })
         })
     }

@@ -1,15 +1,16 @@
-//! Contexts: where one can go, and where writes do not pass.
+//! Contexts and the namespaces of the one that we are in: where one can go, and where writes do not pass.
 
 use super::{Handled, Scene};
 use crate::connect::Known;
 use crate::tui::action::Action;
-use crate::tui::effect::{Destination, Effect};
+use crate::tui::effect::{Answer, Destination, Effect, Ticket};
 use crate::tui::filter::{Facts, Filter};
 use crate::tui::model::{Ground, Level, Turn, Wish};
+use crate::tui::order::quoted;
 use crate::tui::pen::Sheet;
 use crate::tui::rows::{Row, Rows, page};
 use crate::tui::theme::Role;
-use crate::tui::widgets::table::{self, Column, Line, MARGIN, Window, cell};
+use crate::tui::widgets::table::{self, Cell, Column, Line, MARGIN, Window, cell};
 
 const COLUMNS: &[Column] = &[
     Column::new("", 1, 90),
@@ -20,30 +21,98 @@ const COLUMNS: &[Column] = &[
     Column::new("USER", 6, 50),
 ];
 
-/// The contexts of the kubeconfig.
+/// The contexts of the kubeconfig, and the namespaces of the one that we are in.
 #[derive(Debug)]
 pub struct State {
-    rows: Rows<Known>,
+    rows: Rows<Place>,
+    ticket: Ticket,
+}
+
+/// Where one can go.
+#[derive(Debug)]
+enum Place {
+    Context(Known),
+    Namespace(String),
+}
+
+impl Place {
+    fn name(&self) -> &str {
+        match self {
+            Self::Context(known) => &known.name,
+            Self::Namespace(name) => name,
+        }
+    }
+
+    fn row(self) -> Row<Self> {
+        let (id, facts) = match &self {
+            Self::Context(known) => {
+                let texts = [&known.name, &known.cluster, &known.namespace, &known.user];
+                let texts = texts.into_iter().map(String::as_str);
+                let facts = Facts::of_texts(texts.chain([writes(known).0]));
+                (format!("context/{}", known.name), facts)
+            }
+            Self::Namespace(name) => (
+                format!("namespace/{name}"),
+                Facts::of_texts([name.as_str(), "namespace"]),
+            ),
+        };
+        Row {
+            id,
+            facts,
+            item: self,
+        }
+    }
 }
 
 impl State {
-    /// Lists them, with the cursor on where we are.
-    pub fn open(ground: &Ground) -> Self {
-        let mut rows = Rows::default();
-        let all = ground.contexts.iter().map(|known| Row {
-            id: known.name.clone(),
-            facts: Facts::of_texts([
-                known.name.as_str(),
-                &known.cluster,
-                &known.namespace,
-                &known.user,
-                writes(known).0,
-            ]),
-            item: known.clone(),
-        });
-        rows.replace(all.collect());
-        rows.select(&ground.target);
-        Self { rows }
+    /// Lists them, with the cursor on where we are, and asks for the namespaces.
+    pub fn open(ground: &Ground, ticket: Ticket, effects: &mut Vec<Effect>) -> Self {
+        effects.push(Effect::Namespaces(ticket));
+        let mut state = Self {
+            rows: Rows::default(),
+            ticket,
+        };
+        state.lay(ground, Vec::new());
+        state.rows.select(&format!("context/{}", ground.target));
+        state
+    }
+
+    /// Lays the namespaces below the context that they are of.
+    fn lay(&mut self, ground: &Ground, namespaces: Vec<String>) {
+        let mut places: Vec<Place> = Vec::new();
+        let mut below = None;
+        for known in &ground.contexts {
+            places.push(Place::Context(known.clone()));
+            if known.name == ground.target {
+                below = Some(places.len());
+            }
+        }
+        let at = below.unwrap_or(places.len());
+        places.splice(at..at, namespaces.into_iter().map(Place::Namespace));
+        self.rows
+            .replace(places.into_iter().map(Place::row).collect());
+    }
+
+    /// Takes what a request brought.
+    pub fn answer(
+        &mut self,
+        ticket: Ticket,
+        answer: Answer,
+        turn: &mut Turn<'_>,
+    ) -> Option<Answer> {
+        match answer {
+            Answer::Namespaces(found) if ticket == self.ticket => {
+                match found {
+                    Ok(namespaces) => self.lay(turn.ground, namespaces),
+                    Err(why) => turn.say(
+                        Level::Warning,
+                        format!("namespaces cannot be listed, and :ns NAME goes to one all the same: {why}"),
+                    ),
+                }
+                None
+            }
+            other => Some(other),
+        }
     }
 
     /// Returns the filter.
@@ -58,12 +127,21 @@ impl State {
 
     /// Returns the totals, for the line under the header.
     pub fn totals(&self) -> Vec<(String, Role)> {
-        let protected = self
-            .rows
-            .all()
+        let contexts = || {
+            self.rows.all().filter_map(|place| match place {
+                Place::Context(known) => Some(known),
+                Place::Namespace(_) => None,
+            })
+        };
+        let protected = contexts()
             .filter(|known| known.protected && !known.readonly)
             .count();
-        let mut parts = vec![(format!("{} contexts", self.rows.total()), Role::Muted)];
+        let all = contexts().count();
+        let mut parts = vec![(format!("{all} contexts"), Role::Muted)];
+        if all < self.rows.total() {
+            let namespaces = self.rows.total() - all;
+            parts.push((format!("{namespaces} namespaces"), Role::Muted));
+        }
         if protected > 0 {
             parts.push((format!("{protected} protected"), Role::Warning));
         }
@@ -75,27 +153,35 @@ impl State {
         if self.rows.act(action, page(turn.size)) == Handled::Yes {
             return Handled::Yes;
         }
-        let Some(known) = self.rows.selected() else {
+        let Some(place) = self.rows.selected() else {
             return Handled::No;
         };
+        let (context, namespace) = match place {
+            Place::Context(known) => (Some(known.name.clone()), None),
+            Place::Namespace(name) => (None, Some(name.clone())),
+        };
+        let ground = turn.ground;
         match action {
-            Action::Open if known.name == turn.ground.target => {
+            Action::Open if is_here(place, ground) => {
                 turn.wishes.push(Wish::Close);
-                turn.say(Level::Info, format!("{} is where you are", known.name));
+                turn.say(Level::Info, format!("{} is where you are", place.name()));
             }
-            Action::Open => turn.wishes.push(Wish::Connect(Destination {
-                context: Some(known.name.clone()),
-                namespace: None,
-            })),
+            Action::Open => {
+                let there = Destination { context, namespace };
+                turn.wishes.push(Wish::Connect(there));
+            }
             Action::Copy => {
-                turn.effects.push(Effect::Copy(known.name.clone()));
-                turn.say(Level::Info, format!("copied {}", known.name));
+                turn.effects.push(Effect::Copy(place.name().to_owned()));
+                turn.say(Level::Info, format!("copied {}", place.name()));
             }
             Action::CopyCommand => {
-                let line = format!(
-                    "bowline --context {}",
-                    crate::tui::order::quoted(&known.name)
-                );
+                let mut known = ground.contexts.iter().map(|known| &known.name);
+                let ours = known.find(|name| **name == ground.target).cloned();
+                let mut line = "bowline".to_owned();
+                for (flag, name) in [("--context", context.or(ours)), ("--namespace", namespace)] {
+                    let word = name.map(|name| format!(" {flag} {}", quoted(&name)));
+                    line += &word.unwrap_or_default();
+                }
                 turn.say(Level::Info, format!("copied {line}"));
                 turn.effects.push(Effect::Copy(line));
             }
@@ -112,26 +198,10 @@ impl State {
         let here = sheet.glyphs.ready;
         let lines: Vec<Line> = seen
             .into_iter()
-            .map(|(selected, known)| {
-                let is_here = known.name == ground.target;
-                let (words, role) = writes(known);
-                let namespace = if is_here {
-                    &ground.namespace
-                } else {
-                    &known.namespace
-                };
-                Line {
-                    cells: vec![
-                        cell(if is_here { here } else { " " }, Role::Good),
-                        cell(&known.name, if is_here { Role::Title } else { Role::Text }),
-                        cell(words, role),
-                        cell(namespace, Role::Text),
-                        cell(&known.cluster, Role::Muted),
-                        cell(&known.user, Role::Muted),
-                    ],
-                    selected,
-                    marked: false,
-                }
+            .map(|(selected, place)| Line {
+                cells: cells(place, ground, here),
+                selected,
+                marked: false,
             })
             .collect();
         let window = Window {
@@ -150,6 +220,41 @@ impl State {
             sheet.line(2).skip(MARGIN).put(&words, Role::Muted);
         }
     }
+}
+
+/// Tells whether a place is the one that we are in.
+fn is_here(place: &Place, ground: &Ground) -> bool {
+    match place {
+        Place::Context(known) => known.name == ground.target,
+        Place::Namespace(name) => *name == ground.namespace,
+    }
+}
+
+/// Says what stands in the columns of a place.
+fn cells(place: &Place, ground: &Ground, here: &str) -> Vec<Cell> {
+    let is_here = is_here(place, ground);
+    let (sign, role) = match is_here {
+        true => (here, Role::Title),
+        false => (" ", Role::Text),
+    };
+    let sign = cell(sign, Role::Good);
+    let known = match place {
+        Place::Context(known) => known,
+        Place::Namespace(name) => return vec![sign, cell(format!("  {name}"), role)],
+    };
+    let (words, of_writes) = writes(known);
+    let namespace = match is_here {
+        true => &ground.namespace,
+        false => &known.namespace,
+    };
+    vec![
+        sign,
+        cell(&known.name, role),
+        cell(words, of_writes),
+        cell(namespace, Role::Text),
+        cell(&known.cluster, Role::Muted),
+        cell(&known.user, Role::Muted),
+    ]
 }
 
 /// Says whether writes pass on a context.

@@ -1,8 +1,12 @@
 //! One object as YAML: without what servers keep for themselves, with Secrets masked and what is stored
-//! packed shown plain. `/` finds, `n` and `N` go from one place that was found to the next.
+//! packed shown plain. `/` finds, `n` and `N` go from one place that was found to the next. Addresses are
+//! links, and so is a commit that stands beside its repository.
+
+use std::collections::BTreeMap;
 
 use super::list::kubectl_get;
 use super::{Handled, Scene};
+use crate::api::release::Revision;
 use crate::engine::world::{Key, World};
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Effect, Object, Ticket};
@@ -27,6 +31,8 @@ pub struct State {
     found: Vec<usize>,
     /// Which of these was gone to last.
     hit: usize,
+    /// Where the commits that lines name are shown.
+    commits: BTreeMap<usize, String>,
 }
 
 #[derive(Debug)]
@@ -50,6 +56,7 @@ impl State {
             filter: Filter::default(),
             found: Vec::new(),
             hit: 0,
+            commits: BTreeMap::new(),
         }
     }
 
@@ -87,7 +94,11 @@ impl State {
         match answer {
             Answer::Described(described) if ticket == self.ticket => {
                 self.text = match described {
-                    Ok(text) => Text::Lines(text.lines().map(str::to_owned).collect()),
+                    Ok(text) => {
+                        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+                        self.commits = commits(&lines);
+                        Text::Lines(lines)
+                    }
                     Err(why) => Text::Failed(why),
                 };
                 let filter = std::mem::take(&mut self.filter);
@@ -210,10 +221,18 @@ impl State {
             let found = self.found.binary_search(&at).is_ok();
             let mut pen = sheet.line(row);
             pen.skip(2);
-            match (found, key(line)) {
-                (true, _) => pen.put(line, Role::Match),
-                (false, Some((key, rest))) => pen.put(key, Role::Breadcrumb).put(rest, Role::Text),
-                (false, None) => pen.put(line, Role::Text),
+            let (name, rest) = match (found, key(line)) {
+                (true, _) => {
+                    pen.put_linking(line, Role::Match);
+                    continue;
+                }
+                (false, Some(split)) => split,
+                (false, None) => ("", line.as_str()),
+            };
+            pen.put(name, Role::Breadcrumb);
+            match self.commits.get(&at) {
+                Some(url) => pen.link(rest, Role::Text, url),
+                None => pen.put_linking(rest, Role::Text),
             };
         }
     }
@@ -231,6 +250,30 @@ fn key(line: &str) -> Option<(&str, &str)> {
         .chars()
         .all(|c| c.is_ascii_alphanumeric() || "-_./$\"'".contains(c));
     is_name.then(|| line.split_at(indent + length + 1))
+}
+
+/// Finds the lines that name a commit under its repository, and where that shows it.
+fn commits(lines: &[String]) -> BTreeMap<usize, String> {
+    let value = |line: &str, name: &str| {
+        let (key, value) = key(line)?;
+        let value = value.trim().trim_matches(['"', '\'']);
+        (key.trim_start_matches([' ', '-']) == name).then(|| value.to_owned())
+    };
+    let indent = |line: &str| line.len() - line.trim_start_matches([' ', '-']).len();
+    let mut found = BTreeMap::new();
+    for (at, line) in lines.iter().enumerate() {
+        let Some(Ok(commit)) = value(line, "revision:").map(|text| text.parse::<Revision>()) else {
+            continue;
+        };
+        let above = lines.iter().take(at).rev();
+        let mut beside = above.take_while(|other| indent(other) == indent(line));
+        let Some(repository) = beside.find_map(|other| value(other, "repository:")) else {
+            continue;
+        };
+        let repository = repository.trim_end_matches('/').trim_end_matches(".git");
+        found.insert(at, format!("{repository}/commit/{}", commit.as_str()));
+    }
+    found
 }
 
 fn name(object: &Object) -> &str {
@@ -255,6 +298,17 @@ pub(super) fn command_line(object: &Object, ground: &Ground) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_commit_leads_to_where_its_repository_shows_it() {
+        let commit = "a1".repeat(20);
+        let text = format!(
+            "revision: {commit}\ngitRef:\n  path: a.yaml\n  repository: https://git.example/shop.git\n  revision: {commit}\nother:\n  revision: {commit}\n- repository: \"git@example:shop\"\n  revision: main\n"
+        );
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let expected = format!("https://git.example/shop/commit/{commit}");
+        assert_eq!(commits(&lines), BTreeMap::from([(4, expected)]));
+    }
 
     #[test]
     fn keys_are_told_from_values() {

@@ -8,6 +8,7 @@ mod view;
 
 pub(in crate::tui) use view::health;
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -33,8 +34,9 @@ pub struct State {
     roster: Option<Roster>,
     /// The column that the cursor is in.
     column: usize,
-    /// The first row that is seen.
-    first: usize,
+    /// The first row and the first column that were seen last: the window moves only where it has to.
+    first: Cell<usize>,
+    left: Cell<usize>,
     /// Whether the pane is closed.
     closed: bool,
     /// Whether the cursor has been put on the worst place.

@@ -354,6 +354,7 @@ impl Screen {
             Self::Plan(state) => state.answer(ticket, answer, turn),
             Self::Describe(state) => state.answer(ticket, answer),
             Self::Audit(state) => state.answer(ticket, answer, turn),
+            Self::Contexts(state) => state.answer(ticket, answer, turn),
             Self::Diff(state) => state.answer(ticket, answer, turn),
             Self::Component(state) => state.answer(ticket, answer, turn),
             Self::Revisions(state) => state.answer(ticket, answer, turn),

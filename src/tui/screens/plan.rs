@@ -284,16 +284,22 @@ impl State {
     /// Plans the reverse of what was just done.
     fn undo(&mut self, turn: &mut Turn<'_>) -> Handled {
         let Stage::Applied(_, _, outcome) = &self.stage else {
-            turn.say(Level::Info, "nothing was done yet that could be undone");
+            turn.say(Level::Info, "nothing was done here that could be undone");
             return Handled::Yes;
         };
-        let Order::Move(order) = &self.order else {
-            return Handled::No;
+        let place = match &self.order {
+            Order::Move(order) => order.place(),
+            Order::Mark(_) | Order::Collect(_) => None,
         };
-        let (Some((component, environment)), true) = (order.place(), outcome.can_be_undone())
-        else {
-            return Handled::No;
+        let (Some((component, environment)), true) = (place, outcome.can_be_undone()) else {
+            turn.say(Level::Info, "only a change of one pin is undone");
+            return Handled::Yes;
         };
+        let mut rolling = outcome.rolling.iter();
+        if let Some(why) = rolling.find_map(|(pin, at)| tasks::overtaken(turn.world, pin, *at)) {
+            turn.say(Level::Warning, why);
+            return Handled::Yes;
+        }
         let undo = Undo {
             component: component.to_owned(),
             environment: environment.to_owned(),
@@ -313,7 +319,13 @@ impl State {
             return Some(format!("read-only: {why}"));
         }
         if is_idle(prepared) {
-            return Some("there is nothing to do: it is so already".to_owned());
+            let words = match **prepared {
+                Prepared::Collection(_) => "nothing can go: all of it is needed, new or young",
+                Prepared::Moves(_) | Prepared::Mark(_) => {
+                    "there is nothing to do: it is so already"
+                }
+            };
+            return Some(words.to_owned());
         }
         if self
             .files

@@ -3,9 +3,10 @@
 use jiff::Timestamp;
 
 use super::{Handled, Scene};
-use crate::engine::matrix::Columns;
+use crate::engine::matrix::{self, Columns};
 use crate::engine::past::Past;
 use crate::engine::since::{self, Suspect, What};
+use crate::engine::world::World;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Effect, Ticket};
 use crate::tui::model::{Subject, Turn, Wish};
@@ -19,8 +20,8 @@ use crate::tui::widgets::table::{self, Column, Line, MARGIN, Window, cell};
 const COLUMNS: &[Column] = &[
     Column::new("WHEN", 8, 95),
     Column::new("COMPONENT", 10, 100),
-    Column::new("ENVIRONMENT", 8, 97),
-    Column::new("WHAT", 14, 98),
+    Column::new("ENVIRONMENT", 11, 97),
+    Column::new("WHAT", 22, 98),
     Column::new("WHY IT MAY MATTER", 16, 96),
 ];
 
@@ -134,6 +135,11 @@ impl State {
         if suspects.is_empty() {
             return;
         }
+        // In the table there is not always room for all of it.
+        if let Some(selected) = suspects.get(self.selected) {
+            let mut pen = sheet.line(1);
+            pen.skip(MARGIN).put(&selected.why, Role::Text);
+        }
         let height = sheet.height().saturating_sub(2);
         let seen = usize::from(height.saturating_sub(1));
         let first = scrolled(0, self.selected, seen, suspects.len());
@@ -150,7 +156,10 @@ impl State {
                         suspect.environment.as_deref().unwrap_or_default(),
                         Role::Text,
                     ),
-                    cell(what(suspect, sheet.glyphs.arrow), role(suspect)),
+                    cell(
+                        what(suspect, scene.world, sheet.glyphs.arrow),
+                        role(suspect),
+                    ),
                     cell(suspect.why.clone(), Role::Muted),
                 ],
                 selected: number == self.selected,
@@ -166,14 +175,16 @@ impl State {
 }
 
 /// Says what happened.
-fn what(suspect: &Suspect, arrow: &str) -> String {
+fn what(suspect: &Suspect, world: &World, arrow: &str) -> String {
+    let label = |release: &str| matrix::label(world, &suspect.component, release).to_owned();
     match &suspect.what {
-        What::Made(release) => format!("{release} was made"),
+        What::Made(release) => format!("{} was made", label(release)),
         What::Turned(health) => format!("turned {}", health.word()),
         What::Did(change) => {
             let did = change.action.map_or("changed", done);
             let actor = change.actor.as_deref().unwrap_or("somebody");
-            let to = change.to.as_deref().map(|to| format!(" {arrow} {to}"));
+            let to = change.to.as_deref();
+            let to = to.map(|to| format!(" {arrow} {}", label(to)));
             let reason = change.reason.as_deref().map(|why| format!(" \"{why}\""));
             format!(
                 "{did} by {actor}{}{}",

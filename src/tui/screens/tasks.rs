@@ -113,6 +113,19 @@ impl State {
                     None => return Handled::No,
                 }
             }
+            Action::Undo => {
+                let task = tasks.iter().rev().nth(at);
+                let moved = task.and_then(|task| match &task.state {
+                    tasks::State::Rolling(pins) => pins.first(),
+                    _ => None,
+                });
+                let why =
+                    moved.and_then(|(pin, revision)| tasks::overtaken(turn.world, pin, *revision));
+                match why {
+                    Some(why) => turn.say(Level::Warning, why),
+                    None => return Handled::No,
+                }
+            }
             Action::CopyCommand | Action::Copy => {
                 if let Some(task) = tasks.iter().rev().nth(at) {
                     let line = task.order.command_line(task.reason.as_deref());

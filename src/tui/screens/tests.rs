@@ -1,6 +1,11 @@
 //! The screens of lists and records: what they look like, and what their keys do.
 
+mod contexts;
 mod data;
+mod links;
+mod marks;
+mod time;
+mod window;
 
 use std::time::Duration;
 
@@ -9,10 +14,10 @@ use crate::engine::actions::rollback::Target;
 use crate::engine::desk;
 use crate::engine::world::fixture::at;
 use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Destination, Effect, Object};
+use crate::tui::effect::{Answer, Effect, Object};
 use crate::tui::model::{Event, Level, Model};
 use crate::tui::order::Order;
-use crate::tui::still::{Still, known};
+use crate::tui::still::Still;
 use crate::tui::tasks::{Logged, State, Task};
 use data::{record, shop};
 
@@ -378,39 +383,6 @@ fn the_log_says_what_was_done_as_commands() {
     assert!(copied(&kubectl).unwrap().starts_with("kubectl patch"));
     let older = log().keys("j y");
     assert_eq!(copied(&older), Some("bowline gc --confirm"));
-}
-
-fn contexts() -> Still {
-    let mut still = still();
-    let mut audited = known("audit");
-    audited.readonly = true;
-    let mut us = known("prod-us");
-    us.protected = true;
-    still.model.ground.contexts = vec![audited, known("prod-eu"), us, known("staging")];
-    still.keys("g x")
-}
-
-#[test]
-fn contexts_say_where_writes_pass_and_lead_there() {
-    contexts()
-        .shows("read-only")
-        .shows("protected")
-        .golden("contexts");
-    let going = contexts().keys("j enter");
-    let wanted = Destination {
-        context: Some("prod-us".into()),
-        namespace: None,
-    };
-    assert!(matches!(going.effects.last(), Some(Effect::Connect(_, to)) if *to == wanted));
-    // Where we are already, nothing is connected anew.
-    let here = contexts().keys("enter");
-    assert!(
-        !here
-            .effects
-            .iter()
-            .any(|effect| matches!(effect, Effect::Connect(..)))
-    );
-    contexts().keys("/").keys("\"read-only\"").hides("prod-us");
 }
 
 #[test]

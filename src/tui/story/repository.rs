@@ -9,7 +9,8 @@ use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 
-use super::{SHOP, Story, fill};
+use super::Story;
+use super::shop::{SHOP, fill};
 use crate::api::{Release, ReleasePin};
 use crate::connect::{self, Environment, Options, StoreFile};
 use crate::yaml;

@@ -2,6 +2,8 @@
 //!
 //! A link that appears, moves or goes makes its cells be written again, also when their text stays.
 
+use std::ops::Range;
+
 use ratatui::layout::Rect;
 
 /// Longer addresses are taken for an attack by some terminals, and are not opened by others.
@@ -31,6 +33,26 @@ impl Link {
     pub fn url(&self) -> &str {
         &self.url
     }
+}
+
+/// Finds addresses of the web in a text: each up to the next blank or quote, without what ends a sentence.
+pub fn addresses(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(rest) = text.get(at..) {
+        let begins = ["https://", "http://"].map(|scheme| rest.find(scheme));
+        let Some(start) = begins.into_iter().flatten().min() else {
+            break;
+        };
+        let url = rest.get(start..).unwrap_or_default();
+        let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>');
+        let end = url.find(ends).unwrap_or(url.len());
+        let whole = url.get(..end).unwrap_or_default();
+        let whole = whole.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '}']);
+        found.push(at + start..at + start + whole.len());
+        at += start + end;
+    }
+    found
 }
 
 /// Writes what begins a link, or ends the one before when there is none.
@@ -68,6 +90,31 @@ mod tests {
         }
         let endless = format!("https://{}", "a".repeat(LONGEST));
         assert_eq!(Link::new(area, &endless), None);
+    }
+
+    #[test]
+    fn addresses_are_found_in_sentences_and_in_yaml() {
+        for (text, expected) in [
+            ("", &[][..]),
+            (
+                "repository: https://example.org/shop.git",
+                &["https://example.org/shop.git"],
+            ),
+            (
+                "see \"http://a.example/b\", or (https://c.example).",
+                &["http://a.example/b", "https://c.example"],
+            ),
+            ("xhttps://a", &["https://a"]),
+            ("https:/a ftp://b git@c:d", &[]),
+            (
+                "https://a\u{1b}]8;;https://b",
+                &["https://a\u{1b}]8;;https://b"],
+            ),
+        ] {
+            let found = addresses(text);
+            let found: Vec<&str> = found.into_iter().map(|range| &text[range]).collect();
+            assert_eq!(found, expected, "{text:?}");
+        }
     }
 
     #[test]

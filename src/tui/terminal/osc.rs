@@ -119,7 +119,9 @@ pub fn background(answer: &str) -> Option<Rgb> {
         .or_else(|| answer.strip_prefix("rgba:"))?;
     let mut channels = channels.split('/').map(channel);
     let (red, green, blue) = (channels.next()??, channels.next()??, channels.next()??);
-    Some(Rgb { red, green, blue })
+    // How opaque it is may follow, and nothing else.
+    let opacity = channels.next().is_none_or(|channel| channel.is_some());
+    (opacity && channels.next().is_none()).then_some(Rgb { red, green, blue })
 }
 
 /// Reads one to four hex digits as a part of their largest number.
@@ -189,6 +191,8 @@ mod tests {
             ("rgba:0000/0000/0000/ffff", rgb(0, 0, 0)),
             ("rgb:fffff/0/0", None),
             ("rgb:ff/80", None),
+            ("rgb:ff/80/00/", None),
+            ("rgb:ffff/ffff/ffff/ffff/ffff", None),
             ("rgb:gg/00/00", None),
             ("rgb:+f/00/00", None),
             ("", None),

@@ -63,27 +63,6 @@ pub enum Background {
 }
 
 impl Background {
-    /// Judges by the terminal's answer to OSC 11, or else by `COLORFGBG`; dark where neither says.
-    pub fn of(osc11: Option<&str>, colorfgbg: Option<&str>) -> Self {
-        osc11
-            .and_then(Self::of_answer)
-            .or_else(|| colorfgbg.and_then(Self::of_colorfgbg))
-            .unwrap_or(Self::Dark)
-    }
-
-    /// Judges by an answer to OSC 11: `rgb:ffff/ffff/ffff`, with or without the escapes around it.
-    pub fn of_answer(answer: &str) -> Option<Self> {
-        let (_, colour) = answer
-            .split_once("rgb:")
-            .or_else(|| answer.split_once("rgba:"))?;
-        let colour = colour.trim_end_matches(['\u{7}', '\u{1b}', '\\', '\u{9c}']);
-        let mut channels = colour.split('/').map(channel);
-        let [red, green, blue] = [channels.next()??, channels.next()??, channels.next()??];
-        let rest_is_alpha = channels.by_ref().take(1).all(|alpha| alpha.is_some());
-        let whole = rest_is_alpha && channels.next().is_none();
-        whole.then(|| Self::of_channels([red, green, blue]))
-    }
-
     /// Judges by `COLORFGBG`, which some terminals set to the numbers of their colours: `15;0`.
     pub fn of_colorfgbg(value: &str) -> Option<Self> {
         match value.rsplit(';').next()?.trim().parse::<u8>().ok()? {
@@ -110,16 +89,6 @@ impl Background {
             Self::Dark
         }
     }
-}
-
-/// Reads one to four hexadecimal digits as a part of the whole that they could say.
-fn channel(digits: &str) -> Option<u8> {
-    if digits.is_empty() || digits.len() > 4 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return None;
-    }
-    let value = u32::from_str_radix(digits, 16).ok()?;
-    let most = 16_u32.pow(u32::try_from(digits.len()).ok()?) - 1;
-    u8::try_from(value * 255 / most).ok()
 }
 
 #[cfg(test)]
@@ -156,24 +125,6 @@ mod tests {
     #[test]
     fn the_background_is_what_the_terminal_says() {
         use Background::*;
-        for (answer, expected) in [
-            ("rgb:ffff/ffff/ffff", Some(Light)),
-            ("rgb:0000/0000/0000", Some(Dark)),
-            ("\u{1b}]11;rgb:1e1e/1e1e/2e2e\u{1b}\\", Some(Dark)),
-            ("\u{1b}]11;rgb:fdfd/f6f6/e3e3\u{7}", Some(Light)),
-            ("rgba:ffff/ffff/ffff/0000", Some(Light)),
-            ("rgb:f/f/f", Some(Light)),
-            ("rgb:28/2c/34", Some(Dark)),
-            ("rgb:ffff/ffff", None),
-            ("rgb:ffff/ffff/ffff/ffff/ffff", None),
-            ("rgb:fffff/0/0", None),
-            ("rgb:+f/0/0", None),
-            ("rgb://", None),
-            ("", None),
-            ("ffffff", None),
-        ] {
-            assert_eq!(Background::of_answer(answer), expected, "{answer:?}");
-        }
         for (value, expected) in [
             ("15;0", Some(Dark)),
             ("0;15", Some(Light)),
@@ -187,9 +138,15 @@ mod tests {
         ] {
             assert_eq!(Background::of_colorfgbg(value), expected, "{value}");
         }
-        assert_eq!(Background::of(None, None), Dark);
-        assert_eq!(Background::of(Some("rgb:0/0/0"), Some("0;15")), Dark);
-        assert_eq!(Background::of(Some("nonsense"), Some("0;15")), Light);
+        for (channels, expected) in [
+            ([255, 255, 255], Light),
+            ([0xfd, 0xf6, 0xe3], Light),
+            ([0x1e, 0x1e, 0x2e], Dark),
+            ([0x28, 0x2c, 0x34], Dark),
+            ([0, 0, 0], Dark),
+        ] {
+            assert_eq!(Background::of_channels(channels), expected, "{channels:?}");
+        }
         assert_eq!((Dark.theme(), Light.theme()), ("dark", "light"));
     }
 }

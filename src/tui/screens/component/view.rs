@@ -4,7 +4,7 @@ use super::State;
 use crate::engine::matrix::{self, Cell};
 use crate::engine::world::Key;
 use crate::text;
-use crate::tui::pen::Sheet;
+use crate::tui::pen::{Glyphs, Sheet};
 use crate::tui::screens::Scene;
 use crate::tui::screens::matrix::{health, pane};
 use crate::tui::theme::Role;
@@ -102,7 +102,7 @@ impl State {
                 }
                 Some(cell) => {
                     let (glyph, role) = health(cell.health(), glyphs);
-                    let signs = signs(cell, glyphs.behind, glyphs.held);
+                    let signs = signs(cell, glyphs);
                     let room = usize::from(release).saturating_sub(3 + text::width(&signs));
                     pen.put(glyph, role)
                         .put(" ", role)
@@ -152,7 +152,7 @@ impl State {
                 if y > row + room {
                     return y;
                 }
-                sheet.line(y).skip(3).put(&line, role);
+                sheet.line(y).skip(3).put_wrapped(&line, width, role);
                 y += 1;
             }
         }
@@ -184,7 +184,7 @@ impl State {
             }
             Some(cell) => {
                 let (glyph, role) = health(cell.health(), glyphs);
-                let signs = signs(cell, glyphs.behind, glyphs.held);
+                let signs = signs(cell, glyphs);
                 pen.put(glyph, role)
                     .put(" ", role)
                     .put(cell.label, Role::Text)
@@ -197,16 +197,18 @@ impl State {
 }
 
 /// Says how far behind a cell is and whether it is held, in signs.
-fn signs(cell: &Cell<'_>, behind: &str, held: &str) -> String {
+fn signs(cell: &Cell<'_>, glyphs: &Glyphs) -> String {
     let mut signs = String::new();
     if let Some(progress) = cell.progress {
         signs += &format!(" {progress}");
     }
     if let Some(count) = cell.behind.filter(|count| *count > 0) {
-        signs += &format!(" {behind}{count}");
+        signs += &format!(" {}{count}", glyphs.behind);
     }
     if cell.held > 0 {
-        signs += &format!(" {held}");
+        signs += &format!(" {}", glyphs.held);
+    } else if cell.expired() > 0 {
+        signs += &format!(" {}", glyphs.expired);
     }
     signs
 }

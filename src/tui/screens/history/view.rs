@@ -3,13 +3,13 @@
 use jiff::Timestamp;
 
 use super::{Found, History, missing, number};
-use crate::api::audit::Action;
 use crate::engine::matrix;
 use crate::engine::revisions::{Pinned, Revision, Row, State};
 use crate::engine::world::Key;
 use crate::text;
 use crate::tui::pen::{Glyphs, Pen, Sheet};
 use crate::tui::screens::Scene;
+use crate::tui::screens::matrix::pane::done;
 use crate::tui::theme::Role;
 use crate::tui::widgets::{scrolled, wrap};
 
@@ -144,7 +144,7 @@ impl History {
         let mut y = 1;
         for (words, role) in said {
             for line in wrap(&words, width) {
-                sheet.line(y).skip(3).put(&line, role);
+                sheet.line(y).skip(3).put_wrapped(&line, width, role);
                 y += 1;
             }
         }
@@ -322,25 +322,5 @@ fn outcome(state: State, glyphs: &Glyphs) -> (&'static str, Role) {
         State::Unhealthy => (glyphs.degraded, Role::Degraded),
         State::Unknown => (glyphs.unknown, Role::Unknown),
         State::Superseded => (glyphs.nothing, Role::Muted),
-    }
-}
-
-/// Returns the word for what was done.
-fn done(action: Action) -> &'static str {
-    match action {
-        Action::Deploy => "deployed",
-        Action::AutoDeploy => "deployed itself",
-        Action::Promote => "promoted",
-        Action::Rollback => "rolled back",
-        Action::Pin => "held",
-        Action::Unpin => "hold lifted",
-        Action::Undo => "undone",
-        Action::Edit => "edited",
-        Action::MarkBad => "marked bad",
-        Action::MarkGood => "marked good",
-        Action::Collect => "collected",
-        Action::Restore => "put back",
-        Action::Gap => "went by unseen",
-        Action::Checkpoint => "retired",
     }
 }

@@ -307,7 +307,7 @@ fn holds(sheet: &Sheet<'_>, scene: &Scene<'_>, pin: &Pin) -> Cell {
             format!("{} {}", sheet.glyphs.held, active.join("; ")),
             Role::Hold,
         ),
-        (true, false) => cell("expired", Role::Muted),
+        (true, false) => cell(format!("{} expired", sheet.glyphs.expired), Role::Muted),
         (true, true) => Vec::new(),
     }
 }

@@ -51,7 +51,7 @@ fn put(sheet: &mut Sheet<'_>, width: usize, said: Vec<(String, Role)>) {
         lines.map(move |line| (line, *role))
     });
     for (row, (line, role)) in (1..).zip(lines) {
-        sheet.line(row).skip(3).put(&line, role);
+        sheet.line(row).skip(3).put_wrapped(&line, width, role);
     }
 }
 
@@ -151,15 +151,22 @@ fn what(
 }
 
 /// Returns the word for what was done.
-pub(in crate::tui) fn done(action: Action) -> &'static str {
+pub(in crate::tui::screens) fn done(action: Action) -> &'static str {
     match action {
         Action::Deploy => "deployed",
+        Action::AutoDeploy => "auto-deployed",
         Action::Promote => "promoted",
         Action::Rollback => "rolled back",
         Action::Pin => "held",
-        Action::Unpin => "released from a hold",
+        Action::Unpin => "hold lifted",
         Action::Undo => "undone",
-        _ => "changed",
+        Action::Edit => "edited",
+        Action::MarkBad => "marked bad",
+        Action::MarkGood => "marked good",
+        Action::Collect => "collected",
+        Action::Restore => "put back",
+        Action::Gap => "went by unseen",
+        Action::Checkpoint => "retired",
     }
 }
 

@@ -40,7 +40,8 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(width: u16, columns: usize, selected: usize, longest: usize) -> Self {
+    /// Lays the columns out; `left` is the first that was seen last.
+    fn of(width: u16, columns: usize, selected: usize, left: usize, longest: usize) -> Self {
         let longest = u16::try_from(longest).unwrap_or(u16::MAX);
         let name = longest.clamp(9, 34).min(width / 4).max(9) + 2;
         let room = width.saturating_sub(MARGIN + name);
@@ -57,9 +58,7 @@ impl Layout {
             false => fit.min(columns.max(1)),
         };
         let cell = (room / u16::try_from(count).unwrap_or(1)).min(WIDEST);
-        let first = selected
-            .saturating_sub(count - 1)
-            .min(columns.saturating_sub(count));
+        let first = scrolled(left, selected, count, columns);
         Self {
             name,
             cell,
@@ -87,7 +86,13 @@ impl State {
         };
         let height = sheet.height().saturating_sub(pane + 1);
         let selected = roster.position().unwrap_or_default();
-        let first = scrolled(self.first, selected, usize::from(height), roster.len());
+        let first = scrolled(
+            self.first.get(),
+            selected,
+            usize::from(height),
+            roster.len(),
+        );
+        self.first.set(first);
         let rows: Vec<Seen<'_>> = roster.window(first, usize::from(height)).collect();
         let longest = rows
             .iter()
@@ -95,7 +100,9 @@ impl State {
             .max()
             .unwrap_or_default();
         let columns = roster.columns();
-        let layout = Layout::of(sheet.width(), columns.names().len(), self.column, longest);
+        let (count, left) = (columns.names().len(), self.left.get());
+        let layout = Layout::of(sheet.width(), count, self.column, left, longest);
+        self.left.set(layout.first);
         self.header(sheet, columns, layout);
         if rows.is_empty() {
             sheet
@@ -282,7 +289,7 @@ fn put_cell(
     if cell.held > 0 {
         signs.push((glyphs.held.to_owned(), Role::Hold));
     } else if cell.expired() > 0 {
-        signs.push((glyphs.held.to_lowercase(), Role::Muted));
+        signs.push((glyphs.expired.to_owned(), Role::Muted));
     }
     let age_width = age.map_or(0, |age| text::width(age) + 1);
     let signs_width: usize = signs.iter().map(|(sign, _)| text::width(sign) + 1).sum();
@@ -372,24 +379,35 @@ mod tests {
 
     #[test]
     fn columns_shrink_then_go() {
-        for (width, columns, selected, longest) in [
-            (200, 4, 0, 20),
-            (120, 3, 2, 16),
-            (120, 4, 3, 16),
-            (80, 4, 0, 16),
-            (80, 12, 11, 16),
-            (40, 4, 2, 16),
-            (10, 4, 2, 16),
+        for (width, columns, selected, left, longest) in [
+            (200, 4, 0, 0, 20),
+            (120, 3, 2, 0, 16),
+            (120, 4, 3, 9, 16),
+            (80, 4, 0, 3, 16),
+            (80, 12, 11, 0, 16),
+            (80, 12, 0, 11, 16),
+            (40, 4, 2, 0, 16),
+            (10, 4, 2, 3, 16),
         ] {
-            let layout = Layout::of(width, columns, selected, longest);
+            let layout = Layout::of(width, columns, selected, left, longest);
             let seen = layout.first..layout.first + layout.count;
             assert!(seen.contains(&selected), "{width} {layout:?}");
             let count = u16::try_from(layout.count).unwrap();
             let used = MARGIN + layout.name + layout.cell * count + layout.back;
             assert!(used <= width.max(24), "{width} {layout:?}");
         }
-        assert_eq!(Layout::of(40, 4, 2, 16).count, 1);
-        assert_eq!(Layout::of(80, 4, 2, 16).count, 4);
-        assert!(Layout::of(120, 3, 2, 16).back > 0);
+        assert_eq!(Layout::of(40, 4, 2, 0, 16).count, 1);
+        assert_eq!(Layout::of(80, 4, 2, 0, 16).count, 4);
+        assert!(Layout::of(120, 3, 2, 0, 16).back > 0);
+        // The window stays where it is while what is selected is in it.
+        let seen = Layout::of(80, 12, 11, 0, 16);
+        assert_eq!(
+            Layout::of(80, 12, seen.first, seen.first, 16).first,
+            seen.first
+        );
+        assert_eq!(
+            Layout::of(80, 12, seen.first - 1, seen.first, 16).first,
+            seen.first - 1
+        );
     }
 }

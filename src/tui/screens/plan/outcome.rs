@@ -131,9 +131,9 @@ impl Outcome {
         self.hints.extend(refused.hints.iter().cloned());
     }
 
-    /// Tells whether there is something that an undo would take back.
+    /// Tells whether there is one thing that an undo would take back.
     pub fn can_be_undone(&self) -> bool {
-        !self.rolling.is_empty() || self.commit.is_some()
+        self.rolling.len() == 1 || self.commit.is_some()
     }
 
     /// Tells whether everything was done.

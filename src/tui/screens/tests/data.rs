@@ -202,6 +202,9 @@ pub fn record(rewritten: bool) -> Box<Record> {
         None,
         &recorder,
     ));
+    for entry in &mut entries {
+        entry.metadata.namespace = Some("shop".into());
+    }
     let verdict = audit::verify(&[], &entries);
     Box::new(Record { entries, verdict })
 }

@@ -1,0 +1,32 @@
+//! Lists the namespaces that one can go to.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+
+use super::Session;
+use crate::api::ReleasePin;
+use crate::connect::{Target, explain};
+use crate::engine::pages::{self, PAGE};
+
+/// Lists the namespaces of a cluster, or those of a store that have pins; ours is always one of them.
+pub(super) async fn namespaces(session: &Session) -> Result<Vec<String>, String> {
+    let connection = &session.connection;
+    let client = connection.client.clone();
+    let all = ListParams::default();
+    let found: Result<BTreeSet<String>, kube::Error> = match connection.target {
+        Target::Context { .. } | Target::Pod => {
+            let found = pages::all(&Api::<Namespace>::all(client), all, PAGE).await;
+            found.map(|found| found.iter().map(ResourceExt::name_any).collect())
+        }
+        Target::Embedded { .. } | Target::Repository { .. } => {
+            let found = pages::all(&Api::<ReleasePin>::all(client), all, PAGE).await;
+            found.map(|found| found.iter().filter_map(ResourceExt::namespace).collect())
+        }
+    };
+    let mut found = found.map_err(|error| explain(&error))?;
+    found.insert(connection.namespace.clone());
+    Ok(found.into_iter().collect())
+}

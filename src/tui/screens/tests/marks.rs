@@ -1,0 +1,37 @@
+//! What is held and what is marked, as lists show it.
+
+use serde_json::json;
+
+use super::data::shop;
+use super::still;
+use crate::engine::world::Event;
+use crate::engine::world::fixture::pin;
+use crate::tui::still::Still;
+
+#[test]
+fn a_hold_that_has_ended_is_shown_as_expired() {
+    let mut world = shop();
+    let mut held = pin("ledger", "production", "v3.0.9");
+    held.spec.holds = serde_json::from_value(json!([{
+        "id": "freeze", "owner": "mei", "reason": "INC-41",
+        "since": "2026-11-12T10:00:00Z", "until": "2026-11-17T13:00:00Z",
+    }]))
+    .unwrap();
+    world.pins(Event::Applied(held));
+    let still = Still::of(world).hides("⚓").shows("v3.0.9 †");
+    let still = still.keys("g g j j").shows("ledger in production");
+    let still = still.shows("Held by mei expired 13:00:00");
+    still.keys("g p").shows("† expired");
+}
+
+#[test]
+fn what_is_marked_in_several_environments_is_not_taken_for_nothing() {
+    for key in ["P", "R"] {
+        let still = still()
+            .keys("g p /")
+            .keys("\"checkout\"")
+            .keys("enter *")
+            .keys(key);
+        still.shows("what is selected is not in one environment");
+    }
+}

@@ -1,0 +1,66 @@
+//! Garbage collection: what nobody needs goes, and nothing else.
+
+use serde_json::json;
+
+use super::Story;
+use super::shop::{released, retains};
+use crate::engine::world::{Key, World};
+
+/// Makes two releases that no pin names, of which the newer one is kept.
+async fn with_waste() -> Story {
+    let mut story = Story::shop().await;
+    let namespace = story.model.ground.namespace.clone();
+    for version in ["v4", "v5"] {
+        released(&story.client, &namespace, "cart", version).await;
+    }
+    retains(&story.client, json!({"keepReleases": 1, "minAge": "0"})).await;
+    let newest = Key::new(&namespace, "cart-v5");
+    let known = |world: &World| {
+        let pipeline = world.pipeline(&namespace);
+        let retains = pipeline.is_some_and(|pipeline| pipeline.retention.is_some());
+        retains && world.release(&newest).is_some()
+    };
+    story.knows(known).await;
+    story.keys("g c f").shows("no pin names it").await;
+    story
+}
+
+#[tokio::test]
+async fn what_nobody_needs_goes_once_its_count_is_typed() {
+    let mut story = with_waste().await;
+    story.shows("1 can go").await;
+    story.shows("cart-v4").await;
+    story.hides("cart-v1");
+    story.keys("X").shows("1 of 6 objects can go").await;
+    story.shows("type 1").await;
+    story.keys("enter").shows("type 1 to confirm").await;
+    story.types("2").keys("enter").shows("2 is not 1").await;
+    story.keys("backspace").types("1 tidying up").keys("enter");
+    story.shows("1 removed").await;
+    assert!(story.release("cart-v4").await.is_none());
+    for kept in ["cart-v1", "cart-v2", "cart-v3", "cart-v5", "ledger-v1"] {
+        assert!(story.release(kept).await.is_some(), "{kept}");
+    }
+    story.keys("esc g a").shows("tidying up").await;
+}
+
+#[tokio::test]
+async fn where_everything_is_needed_nothing_goes() {
+    let mut story = Story::shop().await;
+    story.keys("g c").shows("0 can go").await;
+    story.shows("younger than 30d").await;
+    story.keys("X").shows("0 of 4 objects can go").await;
+    story.shows("nothing can go").await;
+    story.types("0").keys("enter").hides("0 removed");
+    story.keys("esc").shows("0 can go").await;
+}
+
+#[tokio::test]
+async fn what_somebody_pins_meanwhile_stays() {
+    let mut story = with_waste().await;
+    story.keys("X").shows("type 1").await;
+    story.meanwhile("tom", "cart-dev", "cart-v4").await;
+    story.types("1").keys("enter").shows("0 removed").await;
+    story.shows("cart-v4 stays: ").await;
+    assert!(story.release("cart-v4").await.is_some());
+}

@@ -1,0 +1,86 @@
+//! Deployments: to where the pipeline begins.
+
+use kube::api::{Api, DeleteParams};
+use serde_json::json;
+
+use super::Story;
+use super::shop::settled;
+use crate::api::DeploymentPipeline;
+
+#[tokio::test]
+async fn a_release_of_the_definitions_is_made_and_deployed_where_the_pipeline_begins() {
+    let mut story = Story::shop().await;
+    story.keys("g g l l").shows("cart in prod").await;
+    story.keys("D").shows("deploy  cart  in  dev").await;
+    story.shows("would be made first").await;
+    story.shows("shop/cart:v1").await;
+    story.keys("y").shows("cart in dev is at cart-").await;
+    story.shows("revision 2").await;
+    let name = story.names("cart", "dev").await;
+    assert!(!["cart-v1", "cart-v3"].contains(&&*name), "{name}");
+    assert!(story.release(&name).await.is_some());
+    settled(&story.client, "cart", "dev", json!(null)).await;
+    story.shows("cart-dev: ready").await;
+    // The same definitions once more change nothing.
+    story.keys("esc D").shows("nothing would change").await;
+}
+
+#[tokio::test]
+async fn a_release_that_was_chosen_is_deployed_unless_it_is_bad() {
+    let mut story = Story::shop().await;
+    story.keys("g r /").types("cart-v2").keys("enter D");
+    story
+        .shows("bowline deploy cart --environment dev --release cart-v2")
+        .await;
+    story
+        .keys("y")
+        .shows("cart in dev is at cart-v2, revision 2")
+        .await;
+    story.keys("esc B").shows("type why").await;
+    story
+        .types("leaks")
+        .keys("enter")
+        .shows("is marked bad")
+        .await;
+    story
+        .keys("esc D")
+        .shows("release cart-v2 is marked bad")
+        .await;
+    story.shows("refused").await;
+}
+
+#[tokio::test]
+async fn what_is_held_or_on_no_pipeline_is_not_deployed() {
+    let mut story = Story::shop().await;
+    story.keys("g g h h H").shows("[ y apply ]").await;
+    story.keys("y").shows("cart in dev is at cart-v3").await;
+    story
+        .keys("esc D")
+        .shows("dev holds cart at cart-v3 (ana")
+        .await;
+    story.shows("bowline unpin cart").await;
+    let pipelines: Api<DeploymentPipeline> = Api::default_namespaced(story.client.clone());
+    pipelines
+        .delete("default", &DeleteParams::default())
+        .await
+        .unwrap();
+    let namespace = story.model.ground.namespace.clone();
+    story
+        .knows(|world| world.pipeline(&namespace).is_none())
+        .await;
+    story
+        .keys("esc D")
+        .shows("deploy to which environment?")
+        .await;
+    story.keys("1").shows("has no DeploymentPipeline").await;
+}
+
+#[tokio::test]
+async fn a_deployment_that_somebody_overtook_is_not_done() {
+    let mut story = Story::shop().await;
+    story.keys("g g h h D").shows("would be made first").await;
+    story.shows("shop/cart:v1").await;
+    story.meanwhile("tom", "cart-dev", "cart-v1").await;
+    story.keys("y").shows("so nothing was done").await;
+    assert_eq!(story.names("cart", "dev").await, "cart-v1");
+}

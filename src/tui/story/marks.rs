@@ -1,0 +1,92 @@
+//! Marks: what people say of a release.
+
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use serde_json::json;
+
+use super::Story;
+use crate::api::{Release, labels};
+
+#[tokio::test]
+async fn a_release_is_marked_bad_with_a_reason_and_absolved() {
+    let mut story = Story::shop().await;
+    story.keys("g g l l").shows("cart in prod").await;
+    story.keys("B").shows("type why").await;
+    story.shows("mark bad  cart-v2").await;
+    story.shows("a mark stops nothing that runs").await;
+    story
+        .keys("enter")
+        .shows("a reason is wanted here: type why")
+        .await;
+    story.types("leaks connections");
+    story
+        .shows("bowline mark bad cart-v2 --reason 'leaks connections'")
+        .await;
+    story.keys("enter").shows("cart-v2 is marked bad").await;
+    let marked = story.release("cart-v2").await.unwrap();
+    let mark = &marked.annotations()[labels::MARK];
+    assert!(
+        mark.contains("leaks connections") && mark.contains("ana"),
+        "{mark}"
+    );
+    story
+        .keys("esc g r")
+        .shows("bad, ana: leaks connections")
+        .await;
+    // What is marked so already is not marked again.
+    story.keys("/").types("v2").keys("enter B");
+    story
+        .shows("there is nothing to do: it is so already")
+        .await;
+    story
+        .keys("esc A")
+        .shows("marked good: it may be promoted")
+        .await;
+    story.keys("y").shows("cart-v2 is marked good").await;
+}
+
+#[tokio::test]
+async fn a_release_that_is_not_there_is_not_marked() {
+    let mut story = Story::shop().await;
+    story.meanwhile("tom", "ledger-dev", "ledger-v9").await;
+    story
+        .keys("g g j h h")
+        .shows("there is no release ledger-v9")
+        .await;
+    story.keys("B").shows("refused").await;
+    story.shows("bowline release list").await;
+}
+
+#[tokio::test]
+async fn a_mark_that_somebody_set_meanwhile_stands() {
+    let mut story = Story::shop().await;
+    story.keys("g g l l B").shows("type why").await;
+    let tom = story.somebody("tom").await;
+    let releases: Api<Release> = Api::default_namespaced(tom.client);
+    let mark = json!({"verdict": "good", "by": "tom", "at": "2026-01-06T12:00:00Z"});
+    let patch = json!({"metadata": {"annotations": {labels::MARK: mark.to_string()}}});
+    releases
+        .patch("cart-v2", &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .unwrap();
+    story.types("leaks").keys("enter");
+    story.shows("cart-v2 was marked good by tom").await;
+    story.shows("so nothing was done").await;
+}
+
+#[tokio::test]
+async fn a_release_that_went_meanwhile_is_not_marked() {
+    let mut story = Story::shop().await;
+    story.keys("g g h h P").shows("data.image").await;
+    story.keys("esc g r /").types("ledger").keys("enter B");
+    story.shows("type why").await;
+    let releases: Api<Release> = Api::default_namespaced(story.client.clone());
+    releases
+        .delete("ledger-v1", &DeleteParams::default())
+        .await
+        .unwrap();
+    story.types("leaks").keys("enter");
+    story
+        .shows("release ledger-v1 is gone, so nothing was done")
+        .await;
+}

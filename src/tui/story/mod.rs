@@ -1,0 +1,294 @@
+//! Stories: keys in, screen out, on a real embedded store with the real runner.
+//!
+//! A story goes on when what it waits for is on the screen; nothing in it sleeps.
+
+mod collect;
+mod deploy;
+mod holds;
+mod looking;
+mod marks;
+mod promote;
+mod repository;
+mod rollback;
+mod shop;
+mod time;
+mod undo;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{FutureExt, Stream, StreamExt};
+use jiff::tz::TimeZone;
+use kube::Client;
+use kube::api::{Api, Patch, PatchParams};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::sync::watch;
+
+use super::effect::Effect;
+use super::keymap::Key;
+use super::model::{Event, Ground, Model};
+use super::picture;
+use super::run;
+use super::runner::{self, Runner, Session};
+use super::still;
+use super::theme::Depth;
+use super::update::update;
+use super::view::view;
+use crate::api::{Release, ReleasePin, names};
+use crate::connect::{self, Connection, DataPlanes, Environment, Options, StoreFile};
+use crate::engine::presence;
+use crate::engine::world::World;
+use crate::engine::world::feed::Touched;
+use crate::resolve::git::{Git, Settings};
+
+/// Nothing takes this long; what does hangs.
+const HANG: Duration = Duration::from_secs(60);
+
+/// A person at the keyboard, and the store that they work on.
+pub struct Story {
+    /// The model.
+    pub model: Model,
+    /// The client of the person.
+    pub client: Client,
+    session: Arc<Session>,
+    runner: Runner,
+    answers: UnboundedReceiver<Event>,
+    versions: watch::Receiver<u64>,
+    touched: std::pin::Pin<Box<dyn Stream<Item = Touched> + Send>>,
+    /// What was put on the clipboard.
+    pub copied: Vec<String>,
+    options: Options,
+    environment: Environment,
+    directory: TempDir,
+    /// Whoever reads the outcomes of pins believes that a controller wrote them.
+    _lock: Option<std::fs::File>,
+}
+
+impl Story {
+    /// Opens the shop: cart at v3 in dev, v2 in staging and v2 in prod, where v1 was good before; ledger at
+    /// v1 everywhere. Nothing reconciles: what pins say of themselves is written by the story.
+    pub async fn shop() -> Self {
+        Self::with(Options::default()).await
+    }
+
+    /// Opens the shop and promotes cart to staging, with the plan that did it in front.
+    pub async fn promoted() -> Self {
+        let mut story = Self::shop().await;
+        story.keys("g g h h P").shows("data.image").await;
+        story.keys("y");
+        story
+            .shows("cart in staging is at cart-v3, revision 2")
+            .await;
+        story
+    }
+
+    /// Opens the shop with other flags.
+    pub async fn with(options: Options) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let store = directory.path().join("shop.db");
+        let lock = std::fs::File::create(presence::lock_file(&store)).unwrap();
+        lock.lock().unwrap();
+        let environment = Environment {
+            user: "ana".to_owned(),
+            ..Environment::default()
+        };
+        let filling = Options {
+            embedded: Some(StoreFile::At(store.clone())),
+            ..Options::default()
+        };
+        let connection = connect::connect(&filling, &environment).await.unwrap();
+        shop::fill(&connection).await;
+        let options = Options {
+            embedded: filling.embedded,
+            ..options
+        };
+        Self::open(options, environment, directory, Some(lock)).await
+    }
+
+    /// Sits down in front of a target.
+    async fn open(
+        options: Options,
+        environment: Environment,
+        directory: TempDir,
+        lock: Option<std::fs::File>,
+    ) -> Self {
+        let connection = connect::connect(&options, &environment).await.unwrap();
+        let client = connection.client.clone();
+        let planes = DataPlanes::of(&connection, &options, &environment);
+        let session = Arc::new(Session::start(connection, git(directory.path()), planes));
+        let ground = Ground {
+            zone: TimeZone::UTC,
+            ..run::ground(&session, &environment, &options)
+        };
+        let (sender, answers) = mpsc::unbounded_channel();
+        runner::introduce(&session, &sender);
+        let mut story = Self {
+            model: Model::new(ground, still::look("dark", Depth::True), (120, 40)),
+            client,
+            versions: session.feed.versions(),
+            touched: Box::pin(session.feed.touched()),
+            runner: Runner::new(session.clone(), sender),
+            session,
+            answers,
+            copied: Vec::new(),
+            options,
+            environment,
+            directory,
+            _lock: lock,
+        };
+        story.tell(Event::World(Vec::new()));
+        story.shows("ledger").await;
+        story.knows(World::is_live).await;
+        story
+    }
+
+    /// Returns a client of somebody else.
+    pub async fn somebody(&self, user: &str) -> Connection {
+        let options = Options {
+            impersonate: Some(user.to_owned()),
+            readonly: false,
+            ..self.options.clone()
+        };
+        connect::connect(&options, &self.environment).await.unwrap()
+    }
+
+    fn tell(&mut self, event: Event) {
+        let effects = {
+            let world = self.session.feed.world();
+            update(&mut self.model, &world, self.session.now(), event)
+        };
+        for effect in effects {
+            if let Some(Effect::Copy(text)) = self.runner.run(effect) {
+                self.copied.push(text);
+            }
+        }
+    }
+
+    /// Takes in what the watches have told.
+    fn follow(&mut self) {
+        let mut touched = Vec::new();
+        while let Some(Some(one)) = self.touched.next().now_or_never() {
+            touched.push(one);
+        }
+        if !touched.is_empty() {
+            self.tell(Event::World(touched));
+        }
+    }
+
+    /// Presses keys, written as keymaps write them.
+    pub fn keys(&mut self, keys: &str) -> &mut Self {
+        for key in Key::sequence(keys).unwrap() {
+            self.tell(Event::Key(key.event()));
+        }
+        self
+    }
+
+    /// Types a text.
+    pub fn types(&mut self, text: &str) -> &mut Self {
+        for c in text.chars() {
+            let key = match c {
+                ' ' => "space".parse::<Key>(),
+                c => c.to_string().parse::<Key>(),
+            };
+            self.tell(Event::Key(key.unwrap().event()));
+        }
+        self
+    }
+
+    /// Returns the screen as text.
+    pub fn screen(&self) -> String {
+        let (width, height) = self.model.size;
+        let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
+        view(
+            &self.model,
+            &self.session.feed.world(),
+            self.session.now(),
+            &mut buffer,
+        );
+        picture::text(&buffer)
+    }
+
+    /// Waits until the screen shows something.
+    #[track_caller]
+    pub fn shows<'s>(&'s mut self, words: &'s str) -> impl Future<Output = &'s mut Self> + 's {
+        let caller = std::panic::Location::caller();
+        async move {
+            let shown = async {
+                while !self.screen().contains(words) {
+                    tokio::select! {
+                        event = self.answers.recv() => {
+                            let event = event.expect("the runner lives as long as the story");
+                            self.tell(event);
+                        }
+                        _ = self.versions.changed() => self.follow(),
+                    }
+                }
+            };
+            if tokio::time::timeout(HANG, shown).await.is_err() {
+                panic!("{words:?} is not shown, at {caller}:\n{}", self.screen());
+            }
+            self
+        }
+    }
+
+    /// Waits until the read model knows something.
+    pub async fn knows(&mut self, known: impl Fn(&World) -> bool) {
+        let known = self.session.feed.when(known);
+        tokio::time::timeout(HANG, known).await.unwrap();
+        self.follow();
+    }
+
+    /// Asserts that the screen does not show something.
+    #[track_caller]
+    pub fn hides(&mut self, words: &str) -> &mut Self {
+        let screen = self.screen();
+        assert!(!screen.contains(words), "{words:?} is shown:\n{screen}");
+        self
+    }
+
+    /// Types a command and runs it.
+    pub fn command(&mut self, line: &str) -> &mut Self {
+        self.keys(":").types(line).keys("enter")
+    }
+
+    /// Names a file that is gone when the story is.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Lets somebody else name another release in a pin, past every rule.
+    pub async fn meanwhile(&self, user: &str, pin: &str, release: &str) {
+        let other = self.somebody(user).await;
+        let pins: Api<ReleasePin> = Api::default_namespaced(other.client);
+        let patch = json!({"spec": {"releaseRef": {"name": release}}});
+        pins.patch(pin, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .unwrap();
+    }
+
+    /// Reads a release, where there is one.
+    pub async fn release(&self, name: &str) -> Option<Release> {
+        let releases: Api<Release> = Api::default_namespaced(self.client.clone());
+        releases.get_opt(name).await.unwrap()
+    }
+
+    /// Returns which release a pin names.
+    pub async fn names(&self, component: &str, environment: &str) -> String {
+        self.pin(component, environment).await.spec.release_ref.name
+    }
+
+    /// Reads a pin.
+    pub async fn pin(&self, component: &str, environment: &str) -> ReleasePin {
+        let pins: Api<ReleasePin> = Api::default_namespaced(self.client.clone());
+        pins.get(&names::pin(component, environment)).await.unwrap()
+    }
+}
+
+fn git(cache: &Path) -> Git {
+    Git::new(Settings::new(cache))
+}

@@ -1,0 +1,54 @@
+//! Rollbacks: to what was good, to a release, to a revision.
+
+use super::Story;
+
+#[tokio::test]
+async fn a_rollback_in_production_wants_its_name_and_why() {
+    let mut story = Story::shop().await;
+    story.keys("g g l l").shows("cart in prod").await;
+    story.keys("R").shows("type prod and why").await;
+    story.shows("last good here").await;
+    story.shows("data.image").await;
+    story.keys("enter").shows("type prod to confirm").await;
+    story
+        .types("prod")
+        .keys("enter")
+        .shows("a reason is wanted here")
+        .await;
+    story
+        .types(" errors up")
+        .keys("enter")
+        .shows("cart in prod is at cart-v1, revision 3")
+        .await;
+    let pin = story.pin("cart", "prod").await;
+    assert_eq!(pin.spec.release_ref.name, "cart-v1");
+    assert_eq!(pin.spec.holds.len(), 1);
+    assert_eq!(pin.spec.holds[0].reason.as_deref(), Some("errors up"));
+    assert_eq!(pin.spec.holds[0].owner, "ana");
+}
+
+#[tokio::test]
+async fn what_somebody_changed_meanwhile_is_told_and_nothing_is_done() {
+    let mut story = Story::shop().await;
+    story.keys("g g l l R").shows("type prod and why").await;
+    story.shows("data.image").await;
+    story.meanwhile("tom", "cart-prod", "cart-v3").await;
+    story
+        .types("prod late")
+        .keys("enter")
+        .shows("so nothing was done")
+        .await;
+    story.shows("tom").await;
+    assert_eq!(story.names("cart", "prod").await, "cart-v3");
+}
+
+#[tokio::test]
+async fn where_nothing_was_good_before_nothing_is_gone_back_to() {
+    let mut story = Story::shop().await;
+    story.keys("g g j h h").shows("ledger in dev").await;
+    story.keys("R").shows("ledger has no earlier release").await;
+    story.shows("refused").await;
+    story.keys("esc").command("rollback ledger-v9");
+    story.shows("there is no release ledger-v9").await;
+    assert_eq!(story.names("ledger", "dev").await, "ledger-v1");
+}
