@@ -126,7 +126,7 @@ fn make(number: usize, version: usize, content: usize) -> Release {
         };
         let at = resources.len();
         resources += &format!(
-            "    - id: r{at}\n      template:\n        apiVersion: v1\n        kind: ConfigMap\n        metadata: {{name: \"${{metadata.name}}-{at}\"}}\n        data: {{{}: {}, {}: {}, {}: {}}}\n",
+            "    - id: r{at}\n      template:\n        apiVersion: v1\n        kind: ConfigMap\n        metadata: {{name: \"${{metadata.name}}-{at}\"}}\n        data: {{a-{}: {}, b-{}: {}, c-{}: {}}}\n",
             word(),
             word(),
             word(),

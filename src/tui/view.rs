@@ -76,47 +76,69 @@ fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         );
         format!(" WRITE {} ", text::age(left))
     });
-    let mut pen = sheet.line(0);
-    pen.skip(1)
-        .put("bowline", Role::Title)
-        .skip(2)
-        .put(&ground.target, Role::Text);
+    let apart = |words: &str| (format!(" {dot} {words}"), Role::Text);
+    // What is needed least goes first where there is no room; how fresh everything is stays.
+    let mut parts = vec![
+        (5, ("bowline".to_owned(), Role::Title)),
+        (8, (format!("  {}", ground.target), Role::Text)),
+    ];
     let standing = ground.repository.iter().flat_map(Standing::words);
     for (at, (words, matters)) in standing.enumerate() {
-        let role = if matters { Role::Warning } else { Role::Text };
-        match at {
-            0 => pen.put(&format!(" {dot} "), Role::Muted),
-            _ => pen.put(", ", Role::Muted),
+        let (words, role) = match at {
+            0 => apart(&words),
+            _ => (format!(", {words}"), Role::Text),
         };
-        pen.put(&words, role);
+        parts.push((7, (words, if matters { Role::Warning } else { role })));
     }
-    for part in [&ground.namespace, &ground.user] {
-        if !part.is_empty() {
-            pen.put(&format!(" {dot} "), Role::Muted)
-                .put(part, Role::Text);
-        }
-    }
-    pen.skip(2);
-    match (&armed, ground.unwritable(now)) {
-        (Some(left), _) => {
-            pen.put(left, Role::Armed).skip(1);
-        }
+    let named = [(3, &ground.namespace), (2, &ground.user)];
+    let named = named.iter().filter(|(_, part)| !part.is_empty());
+    parts.extend(named.map(|(need, part)| (*need, apart(part))));
+    match (armed, ground.unwritable(now)) {
+        (Some(left), _) => parts.extend([(9, gap()), (9, (left, Role::Armed))]),
         (None, Some(_)) => {
-            pen.put(" READ-ONLY ", Role::Readonly).skip(1);
+            let banner = (" READ-ONLY ".to_owned(), Role::Readonly);
+            parts.extend([(9, gap()), (9, banner)]);
         }
         (None, None) => {}
     }
     if ground.simulated {
-        pen.put("simulated data plane", Role::Warning).skip(1);
+        parts.push((4, ("  simulated".to_owned(), Role::Warning)));
+        parts.push((1, (" data plane".to_owned(), Role::Warning)));
     }
-    let right = text::width(&fresh) + text::width(&clock) + 5;
-    if pen.room() > right {
-        let wide = u16::try_from(pen.room() - right).unwrap_or_default();
-        pen.skip(wide)
-            .put(&fresh, role)
-            .right(&format!("{clock} "), Role::Muted);
+    let mut right = vec![(9, (format!("  {fresh} "), role))];
+    right.push((2, (format!("   {clock} "), Role::Muted)));
+    let mut pen = sheet.line(0);
+    pen.skip(1);
+    while wide(&parts) + wide(&right) > pen.room() {
+        let all = parts.iter().chain(&right);
+        match all.map(|(need, _)| *need).min() {
+            Some(least) if least < 9 => {
+                parts.retain(|(need, _)| *need > least);
+                right.retain(|(need, _)| *need > least);
+            }
+            _ => break,
+        }
+    }
+    let between = pen.room().saturating_sub(wide(&parts) + wide(&right));
+    for (_, (words, role)) in parts {
+        pen.put(&words, role);
+    }
+    pen.skip(u16::try_from(between).unwrap_or_default());
+    for (_, (words, role)) in right {
+        pen.put(&words, role);
     }
     crumbs(sheet, scene);
+}
+
+/// A part of the header, and how much it is needed.
+type Part = (u8, (String, Role));
+
+fn gap() -> (String, Role) {
+    ("  ".to_owned(), Role::Text)
+}
+
+fn wide(parts: &[Part]) -> usize {
+    parts.iter().map(|(_, (words, _))| text::width(words)).sum()
 }
 
 /// Says how fresh the data is, of the source that is worst.

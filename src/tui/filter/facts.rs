@@ -3,6 +3,8 @@
 //! One piece of text per row holds its names, one per line; what is asked of places stands beside it in a
 //! few bytes each. Nothing here looks anything up: that is done once, when the object changes.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use crate::engine::matrix::{self, Cell, Columns, Health};
@@ -35,6 +37,8 @@ pub struct Facts {
     folded: Option<Box<str>>,
     places: Box<[Place]>,
     labels: Box<[Labels]>,
+    /// The lines of all of them, each once, so that most rows are told by one look.
+    all_labels: Box<str>,
     /// What rows are sorted and counted by.
     pub standing: Standing,
 }
@@ -238,6 +242,11 @@ impl Facts {
         &self.labels
     }
 
+    /// Returns the labels of all objects of the row as one text, in the form of [`Labels::text`].
+    pub(super) fn all_labels(&self) -> &str {
+        &self.all_labels
+    }
+
     /// Returns the name and the version of what runs in a place.
     pub(super) fn release(&self, place: &Place) -> (&str, &str) {
         let part = |span: Span| {
@@ -335,8 +344,23 @@ impl Draft {
         self.facts.folded = (lower != self.text.0).then(|| lower.into());
         self.facts.text = self.text.0.into();
         self.facts.places = self.places.into();
+        self.facts.all_labels = together(&self.labels).into();
         self.facts.labels = self.labels.into();
         self.facts
+    }
+}
+
+/// Writes labels of several objects as one text, with each line once.
+fn together(all: &[Labels]) -> String {
+    let lines: BTreeSet<&str> = all
+        .iter()
+        .flat_map(|labels| labels.text().lines())
+        .collect();
+    let lines = lines.iter().filter(|line| !line.is_empty());
+    let lines: String = lines.map(|line| format!("{line}\n")).collect();
+    match lines.is_empty() {
+        true => lines,
+        false => format!("\n{lines}"),
     }
 }
 

@@ -81,8 +81,7 @@ impl Matcher {
                 .iter()
                 .all(|(negated, text)| text.is_in(facts) != *negated)
             && self.selectors.iter().all(|(negated, selector)| {
-                let mut objects = facts.labels().iter();
-                objects.any(|labels| selector.matches(labels)) != *negated
+                selector.matches_any(facts.labels(), facts.all_labels()) != *negated
             })
     }
 
@@ -218,6 +217,9 @@ fn glob(pattern: &str, text: &str) -> bool {
         let (before, here) = (pattern.clone(), text.clone());
         match (pattern.next(), text.next()) {
             (Some('*'), _) => {
+                if pattern.as_str().is_empty() {
+                    return true;
+                }
                 again = Some((before, here.clone()));
                 text = here;
                 continue;

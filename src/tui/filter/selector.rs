@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use memchr::memmem::Finder;
+
 use crate::engine::world::Labels;
 
 /// What labels have to be: all of it.
@@ -39,14 +41,15 @@ pub enum Wanted {
 
 /// A selector made ready to look at many labels: each question is whether a text is among them.
 #[derive(Debug)]
-pub(super) struct Ready(Vec<(bool, Vec<String>)>);
+pub(super) struct Ready(Vec<(bool, Vec<Finder<'static>>)>);
 
 impl Ready {
     pub(super) fn new(selector: &Selector) -> Self {
         let requirements = selector.requirements.iter();
         let ready = requirements.map(|Requirement { name, wanted }| {
-            let line = |value: &String| format!("\n{name}={value}\n");
-            let begin = || vec![format!("\n{name}=")];
+            let finder = |text: String| Finder::new(&text).into_owned();
+            let line = |value: &String| finder(format!("\n{name}={value}\n"));
+            let begin = || vec![finder(format!("\n{name}="))];
             match wanted {
                 Wanted::Exists => (true, begin()),
                 Wanted::Absent => (false, begin()),
@@ -59,13 +62,29 @@ impl Ready {
         Self(ready.collect())
     }
 
-    /// Tells whether labels are as wanted.
-    pub(super) fn matches(&self, labels: &Labels) -> bool {
+    /// Tells whether the labels of one of several objects are as wanted; `all` is the text of all of them.
+    pub(super) fn matches_any(&self, objects: &[Labels], all: &str) -> bool {
+        // What no object has, none has; and what one has is there where nothing else is asked.
+        let lacks = |texts: &[Finder<'static>]| !is_one_in(texts, all);
+        if self.0.iter().any(|(wanted, texts)| *wanted && lacks(texts)) {
+            return false;
+        }
+        match self.0.as_slice() {
+            [(true, _)] => true,
+            _ => objects.iter().any(|labels| self.matches(labels)),
+        }
+    }
+
+    fn matches(&self, labels: &Labels) -> bool {
         let text = labels.text();
         self.0
             .iter()
-            .all(|(wanted, texts)| texts.iter().any(|one| text.contains(one)) == *wanted)
+            .all(|(wanted, texts)| is_one_in(texts, text) == *wanted)
     }
+}
+
+fn is_one_in(texts: &[Finder<'static>], text: &str) -> bool {
+    texts.iter().any(|one| one.find(text.as_bytes()).is_some())
 }
 
 impl fmt::Display for Selector {

@@ -11,7 +11,7 @@ use crate::tui::widgets::wrap;
 
 const COLUMNS: &[Column] = &[
     Column::new("", 1, 100),
-    Column::new("WHEN", 8, 82),
+    Column::new("WHEN", 16, 82),
     Column::new("WHO", 8, 80),
     Column::new("WHAT", 8, 85),
     Column::new("WHERE", 18, 95),
