@@ -4,6 +4,7 @@
 //! a merge is told as the commit of its side that made the same file, for that one says who and why.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -33,14 +34,14 @@ pub(super) struct News {
 
 /// A commit of the branch, and the one that says who and why.
 pub(super) struct Told {
-    pub(super) commit: Commit,
+    pub(super) commit: Arc<Commit>,
     /// Commits of the side that a merge brought, by what they made of files.
-    sides: HashMap<(String, String), Commit>,
+    sides: HashMap<(String, String), Arc<Commit>>,
 }
 
 impl Told {
     /// Returns the commit that says who and why a file was changed.
-    pub(super) fn teller(&self, file: &Changed) -> &Commit {
+    pub(super) fn teller(&self, file: &Changed) -> &Arc<Commit> {
         self.sides.get(&made(file)).unwrap_or(&self.commit)
     }
 }
@@ -63,8 +64,8 @@ pub struct Change {
     pub after: ReleasePinSpec,
     /// When it came to the branch.
     pub at: Timestamp,
-    /// The commit that says who and why.
-    pub commit: Commit,
+    /// The commit that says who and why; one commit may change many pins.
+    pub commit: Arc<Commit>,
 }
 
 /// An audit entry that is to be served, or one that is to go.
@@ -138,11 +139,11 @@ pub(super) fn news(work: &WorkTree, index: &Index) -> Result<News, GitError> {
 
 /// Puts the commits of a branch in order, oldest first, each merge with what its side brought.
 pub(super) fn branch(commits: Vec<Commit>, head: Option<&str>) -> Vec<Told> {
-    let mut by_id: HashMap<String, Commit> = HashMap::with_capacity(commits.len());
+    let mut by_id: HashMap<String, Arc<Commit>> = HashMap::with_capacity(commits.len());
     by_id.extend(
         commits
             .into_iter()
-            .map(|commit| (commit.id.clone(), commit)),
+            .map(|commit| (commit.id.clone(), Arc::new(commit))),
     );
     let mut chain = Vec::new();
     let mut next = head.map(str::to_owned);
@@ -151,9 +152,9 @@ pub(super) fn branch(commits: Vec<Commit>, head: Option<&str>) -> Vec<Told> {
         chain.push(commit);
     }
     // What is left came by merges; the newest that made a file so is the one that counts.
-    let mut left: Vec<Commit> = by_id.into_values().collect();
+    let mut left: Vec<Arc<Commit>> = by_id.into_values().collect();
     left.sort_by_key(|commit| commit.at);
-    let mut sides: HashMap<(String, String), Commit> = HashMap::new();
+    let mut sides: HashMap<(String, String), Arc<Commit>> = HashMap::new();
     for commit in left {
         for file in &commit.files {
             sides.insert(made(file), commit.clone());

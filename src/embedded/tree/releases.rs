@@ -4,6 +4,7 @@
 //! that say of themselves that they marked or collected are looked into.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -21,7 +22,7 @@ use crate::yaml;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dealt {
     /// The commit that says who and why.
-    pub commit: Commit,
+    pub commit: Arc<Commit>,
     /// When it came to the branch.
     pub at: Timestamp,
     /// What it says of itself.
@@ -54,10 +55,12 @@ pub fn dealt_with(work: &WorkTree, revision: &str) -> Result<Vec<Dealt>, GitErro
 /// Lists those that commits made.
 pub(super) fn dealt(work: &WorkTree, commits: &[Told]) -> Result<Vec<Dealt>, GitError> {
     let mut found: Vec<Dealt> = Vec::new();
-    let mut known: HashMap<String, usize> = HashMap::new();
-    let mut note = |commit: &Commit, at: Timestamp| -> Option<usize> {
-        let action = says(commit)?;
-        let number = *known.entry(commit.id.clone()).or_insert_with(|| {
+    let mut known: HashMap<String, Option<usize>> = HashMap::new();
+    let mut note = |commit: &Arc<Commit>, at: Timestamp| -> Option<usize> {
+        if let Some(number) = known.get(&commit.id) {
+            return *number;
+        }
+        let number = says(commit).map(|action| {
             found.push(Dealt {
                 commit: commit.clone(),
                 at,
@@ -66,7 +69,8 @@ pub(super) fn dealt(work: &WorkTree, commits: &[Told]) -> Result<Vec<Dealt>, Git
             });
             found.len() - 1
         });
-        Some(number)
+        known.insert(commit.id.clone(), number);
+        number
     };
     let mut files: Vec<(usize, Option<usize>, Option<usize>)> = Vec::new();
     let mut blobs: Vec<String> = Vec::new();

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -25,14 +27,14 @@ fn change(before: Option<&str>, after: &str, trailers: &str) -> Change {
         before: before.map(spec),
         after: spec(after),
         at: Timestamp::UNIX_EPOCH,
-        commit: Commit {
+        commit: Arc::new(Commit {
             id: format!("id-{after}-{}", trailers.len()),
             parents: Vec::new(),
             author: "Ana".to_owned(),
             at: Timestamp::UNIX_EPOCH,
             message,
             files: Vec::new(),
-        },
+        }),
     }
 }
 

@@ -172,7 +172,7 @@ fn finding(change: &Change) -> Option<(Severity, String)> {
     }
     // How a pin began is whoever made it; a move by hand is worth knowing.
     change.before.as_ref()?;
-    let Commit { author, .. } = &change.commit;
+    let Commit { author, .. } = &*change.commit;
     let what = format!("edited by hand by {author}: {}", change.commit.subject());
     Some((Severity::Warning, what))
 }
