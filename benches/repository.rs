@@ -191,6 +191,9 @@ fn opening(runtime: &tokio::runtime::Runtime) {
     for round in 0..ROUNDS {
         let file = format!("pins/staging/component-{round:04}.yaml");
         let component = format!("component-{round:04}");
+        // What was read within the tick of a clock that it was written in is read once more.
+        let settle = || runtime.block_on(served.sync(&tree)).expect("it follows");
+        while settle().read > 0 {}
         write(
             &root,
             &file,

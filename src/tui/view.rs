@@ -76,69 +76,83 @@ fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         );
         format!(" WRITE {} ", text::age(left))
     });
-    let apart = |words: &str| (format!(" {dot} {words}"), Role::Text);
-    // What is needed least goes first where there is no room; how fresh everything is stays.
-    let mut parts = vec![
-        (5, ("bowline".to_owned(), Role::Title)),
-        (8, (format!("  {}", ground.target), Role::Text)),
+    let one = |words: String, role: Role| vec![(words, role)];
+    let apart =
+        |words: &str, role: Role| vec![(format!(" {dot} "), Role::Muted), (words.to_owned(), role)];
+    let mut parts: Vec<Part> = vec![
+        (6, one("bowline  ".to_owned(), Role::Title)),
+        (8, one(ground.target.clone(), Role::Text)),
     ];
     let standing = ground.repository.iter().flat_map(Standing::words);
     for (at, (words, matters)) in standing.enumerate() {
-        let (words, role) = match at {
-            0 => apart(&words),
-            _ => (format!(", {words}"), Role::Text),
-        };
-        parts.push((7, (words, if matters { Role::Warning } else { role })));
+        let role = if matters { Role::Warning } else { Role::Text };
+        parts.push(match at {
+            0 => (7, apart(&words, role)),
+            _ => (5, vec![(", ".to_owned(), Role::Muted), (words, role)]),
+        });
     }
-    let named = [(3, &ground.namespace), (2, &ground.user)];
-    let named = named.iter().filter(|(_, part)| !part.is_empty());
-    parts.extend(named.map(|(need, part)| (*need, apart(part))));
-    match (armed, ground.unwritable(now)) {
-        (Some(left), _) => parts.extend([(9, gap()), (9, (left, Role::Armed))]),
-        (None, Some(_)) => {
-            let banner = (" READ-ONLY ".to_owned(), Role::Readonly);
-            parts.extend([(9, gap()), (9, banner)]);
+    for (need, part) in [(3, &ground.namespace), (2, &ground.user)] {
+        if !part.is_empty() {
+            parts.push((need, apart(part, Role::Text)));
         }
-        (None, None) => {}
     }
+    let banner = match (armed, ground.unwritable(now)) {
+        (Some(left), _) => Some((left, Role::Armed)),
+        (None, Some(_)) => Some((" READ-ONLY ".to_owned(), Role::Readonly)),
+        (None, None) => None,
+    };
+    parts.extend(banner.map(|banner| (STAYS, vec![("  ".to_owned(), Role::Text), banner])));
     if ground.simulated {
-        parts.push((4, ("  simulated".to_owned(), Role::Warning)));
-        parts.push((1, (" data plane".to_owned(), Role::Warning)));
+        parts.push((4, one("  simulated".to_owned(), Role::Warning)));
+        parts.push((1, one(" data plane".to_owned(), Role::Warning)));
     }
-    let mut right = vec![(9, (format!("  {fresh} "), role))];
-    right.push((2, (format!("   {clock} "), Role::Muted)));
+    let mut right: Vec<Part> = vec![
+        (STAYS, one(format!("  {fresh} "), role)),
+        (2, one(format!("   {clock} "), Role::Muted)),
+    ];
     let mut pen = sheet.line(0);
     pen.skip(1);
     while wide(&parts) + wide(&right) > pen.room() {
-        let all = parts.iter().chain(&right);
-        match all.map(|(need, _)| *need).min() {
-            Some(least) if least < 9 => {
-                parts.retain(|(need, _)| *need > least);
-                right.retain(|(need, _)| *need > least);
+        let (of_parts, of_right) = (least(&parts), least(&right));
+        match (of_parts, of_right) {
+            (Some((need, at)), other) if other.is_none_or(|(more, _)| need < more) => {
+                parts.remove(at);
+            }
+            (_, Some((_, at))) => {
+                right.remove(at);
             }
             _ => break,
         }
     }
     let between = pen.room().saturating_sub(wide(&parts) + wide(&right));
-    for (_, (words, role)) in parts {
+    for (words, role) in parts.into_iter().flat_map(|(_, spans)| spans) {
         pen.put(&words, role);
     }
     pen.skip(u16::try_from(between).unwrap_or_default());
-    for (_, (words, role)) in right {
+    for (words, role) in right.into_iter().flat_map(|(_, spans)| spans) {
         pen.put(&words, role);
     }
     crumbs(sheet, scene);
 }
 
-/// A part of the header, and how much it is needed.
-type Part = (u8, (String, Role));
+/// A part of the header, and how much it is needed: what is needed least goes where there is no room.
+type Part = (u8, Vec<(String, Role)>);
 
-fn gap() -> (String, Role) {
-    ("  ".to_owned(), Role::Text)
-}
+/// The need of what never goes: how fresh everything is, and whether it can be changed.
+const STAYS: u8 = 9;
 
 fn wide(parts: &[Part]) -> usize {
-    parts.iter().map(|(_, (words, _))| text::width(words)).sum()
+    let spans = parts.iter().flat_map(|(_, spans)| spans);
+    spans.map(|(words, _)| text::width(words)).sum()
+}
+
+/// Finds what goes first of some parts: of those that are needed least, the last.
+fn least(parts: &[Part]) -> Option<(u8, usize)> {
+    let may_go = parts.iter().enumerate().rev();
+    let may_go = may_go.filter(|(_, (need, _))| *need < STAYS);
+    may_go
+        .map(|(at, (need, _))| (*need, at))
+        .min_by_key(|(need, _)| *need)
 }
 
 /// Says how fresh the data is, of the source that is worst.
