@@ -18,6 +18,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::{Event, Key, Source, World};
 use crate::api::{ComponentEnvSnapshot, DeploymentPipeline, Environment, Release, ReleasePin};
@@ -191,6 +192,9 @@ struct Pauses(watcher::DefaultBackoff);
 /// The longest of them.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
+/// By then a watch that failed was tried again.
+const TRIED_AGAIN: Duration = Duration::from_millis(2_500);
+
 impl Iterator for Pauses {
     type Item = Duration;
 
@@ -213,7 +217,28 @@ where
     let events = watcher(api.clone(), watcher::Config::default()).backoff(Pauses::default());
     let mut events = std::pin::pin!(events);
     let mut listed = false;
-    while let Some(event) = events.next().await {
+    // When the watch failed last, until it is known to run again.
+    let mut failed: Option<Instant> = None;
+    loop {
+        let next = match failed {
+            None => Ok(events.next().await),
+            Some(since) => tokio::time::timeout_at(since + TRIED_AGAIN, events.next()).await,
+        };
+        let event = match next {
+            Ok(Some(event)) => event,
+            Ok(None) => return,
+            // It was tried again and did not fail. A watch that goes on where it was says nothing; whether
+            // the server answers does.
+            Err(_) => {
+                let answers = api.list(&ListParams::default().limit(1)).await.is_ok();
+                failed = (!answers || !listed).then(Instant::now);
+                if failed.is_none() {
+                    sink.change(|world| world.live(source));
+                }
+                continue;
+            }
+        };
+        failed = event.is_err().then(Instant::now);
         let told = match event {
             Ok(watcher::Event::Init) => {
                 listed = false;
@@ -230,10 +255,6 @@ where
             Err(error) => {
                 let (why, denied) = explained(&error);
                 sink.change(|world| world.cut_off(source, Timestamp::now(), why, denied));
-                // A watch that goes on where it was says nothing; whether the server answers does.
-                if listed && api.list(&ListParams::default().limit(1)).await.is_ok() {
-                    sink.change(|world| world.live(source));
-                }
                 continue;
             }
         };

@@ -18,7 +18,7 @@ use crate::tui::widgets::scrolled;
 use crate::tui::widgets::table::{self, Column, Line, MARGIN, Window, cell};
 
 const COLUMNS: &[Column] = &[
-    Column::new("WHEN", 8, 95),
+    Column::new("WHEN", 16, 95),
     Column::new("COMPONENT", 10, 100),
     Column::new("ENVIRONMENT", 11, 97),
     Column::new("WHAT", 22, 98),
