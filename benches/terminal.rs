@@ -3,7 +3,8 @@
 //! `cargo bench --bench terminal` prints how long it takes from its start to the first row and to the whole
 //! matrix, beside `kubectl get` of the same objects in the same run; the memory that it holds then; what it
 //! costs while nothing happens; and how long a key takes to the screen while others write a thousand times a
-//! second. `BOWLINE_BENCH_PINS`, `BOWLINE_BENCH_RELEASES` and `BOWLINE_BENCH_REST` (seconds) make it smaller.
+//! second. `BOWLINE_BENCH_PINS`, `BOWLINE_BENCH_RELEASES` and `BOWLINE_BENCH_REST` (seconds) make it smaller;
+//! with `BOWLINE_BENCH_FORM=tree` releases are stored unpacked, of which a server holds only a few.
 
 // A benchmark that cannot run has nothing better to do than to stop.
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -68,6 +69,7 @@ async fn measure() {
         pins: amount("PINS", 10_000),
         releases: amount("RELEASES", 3_000),
         content: 100_000,
+        tree: std::env::var("BOWLINE_BENCH_FORM").is_ok_and(|form| form == "tree"),
     };
     let stored = world::fill(&client, there).await;
     println!(
@@ -302,6 +304,7 @@ async fn served(home: &Path) {
         pins: 5_000,
         releases: 100,
         content: 1_000,
+        tree: false,
     };
     let mut server = Command::new(env!("CARGO_BIN_EXE_bowline"))
         .args(["serve", "--listen", "127.0.0.1:0"])

@@ -2,7 +2,7 @@
 
 use bowline::api::pin::ReleasePin;
 use bowline::api::{Release, labels, names};
-use bowline::engine::actions::release::{Source, release};
+use bowline::engine::actions::release::{Source, plain_spec, release};
 use bowline::engine::catalog::Catalog;
 use futures::{StreamExt, TryStreamExt};
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
@@ -22,6 +22,8 @@ pub struct Amount {
     pub releases: usize,
     /// Bytes of definitions in each release, before they are packed.
     pub content: usize,
+    /// Whether definitions are stored as trees and not packed, which costs a server much more.
+    pub tree: bool,
 }
 
 impl Amount {
@@ -66,7 +68,7 @@ pub async fn fill(client: &Client, amount: Amount) -> usize {
             number % amount.components(),
             number / amount.components() + 1,
         );
-        let made = tokio::task::spawn_blocking(move || make(component, version, amount.content));
+        let made = tokio::task::spawn_blocking(move || make(component, version, amount));
         let made = made.await.unwrap();
         let stored = serde_json::to_vec(&made).unwrap().len();
         releases
@@ -110,11 +112,11 @@ async fn create(client: &Client, version: &str, kind: &str, mut object: Value) {
 }
 
 /// The release of a component whose type has resources of so many bytes, as `bowline release create` makes it.
-fn make(number: usize, version: usize, content: usize) -> Release {
+fn make(number: usize, version: usize, amount: Amount) -> Release {
     let name = component(number);
     let mut resources = String::new();
     let mut seed = (number * 31 + version) as u64;
-    while resources.len() < content {
+    while resources.len() < amount.content {
         let mut word = || {
             seed = seed
                 .wrapping_mul(6_364_136_223_846_793_005)
@@ -140,11 +142,12 @@ fn make(number: usize, version: usize, content: usize) -> Release {
     );
     let catalog = Catalog::from_texts([("world.yaml", text.as_str())]).unwrap();
     let definitions = catalog.definitions(&name).unwrap();
-    release(
-        &definitions,
-        Some(&format!("v{version}")),
-        &Source::Embedded,
-    )
+    let version = format!("v{version}");
+    let mut made = release(&definitions, Some(&version), &Source::Embedded);
+    if amount.tree {
+        made.spec = plain_spec(&definitions);
+    }
+    made
 }
 
 fn pin(number: usize, environment: &str) -> ReleasePin {
