@@ -7,8 +7,9 @@ use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use nix::unistd::{getpgid, getpgrp, getpid, getppid, getsid};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::process::{getpgid, getpgrp, getpid, getppid, getsid, kill_current_process_group};
+use rustix::process::kill_current_process_group;
 use signal_hook::consts::{SIGABRT, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::{emulate_default_handler, pipe};
@@ -102,17 +103,19 @@ fn open_gate(mut gate: &PipeReader) {
 }
 
 /// Tells whether there is a shell that would continue us: one in our session that is not stopped with us.
+///
+/// In a container a session or a group may have begun outside, and then its number is 0: which is why these
+/// are numbers here, and no process ids that cannot be 0.
 pub fn can_be_continued() -> bool {
-    let (Ok(session), Some(parent)) = (getsid(None), getppid()) else {
+    let Ok(session) = getsid(None) else {
         return false;
     };
-    let group = getpgrp();
-    let parents_session = getsid(Some(parent)).ok();
-    let parents_group = getpgid(Some(parent)).ok();
+    let (group, parent) = (getpgrp(), getppid());
     // The group of the one that leads the session has nobody to wait for it.
     session != getpid()
-        && parents_session == Some(session)
-        && (parents_group != Some(group) || group != session)
+        && parent.as_raw() != 0
+        && getsid(Some(parent)) == Ok(session)
+        && (getpgid(Some(parent)) != Ok(group) || group != session)
 }
 
 /// Stops the program and whatever the shell started with it, until it is continued.
