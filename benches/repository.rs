@@ -11,8 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use bowline::api::{AuditEntry, Release, ReleasePin};
 use bowline::embedded::Embedded;
 use bowline::embedded::tree::{Layout, TreeOptions};
+use kube::Api;
+use kube::api::ListParams;
+use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
@@ -142,19 +146,35 @@ fn options(root: &Path, cache: &Path) -> TreeOptions {
     }
 }
 
+async fn count<K>(served: &Embedded) -> usize
+where
+    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let all: Api<K> = Api::all(served.client("shop"));
+    let listed = all.list_metadata(&ListParams::default()).await;
+    listed.expect("a list").items.len()
+}
+
 fn opening(runtime: &tokio::runtime::Runtime) {
     let place = TempDir::new().expect("a place");
     let root = place.path().join("deploy");
     begin(&root);
     let objects = fill(&root, 1000, 17);
     let (mut baseline, mut cold, mut warm) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut pins, mut whole) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         baseline.push(read_and_hash(&root));
         let cache = place.path().join(format!("cache-{round}"));
         let begun = Instant::now();
         let opened = runtime.block_on(Embedded::over(options(&root, &cache)));
-        drop(opened.expect("it opens"));
+        let (served, tree) = opened.expect("it opens");
         cold.push(begun.elapsed());
+        assert_eq!(runtime.block_on(count::<ReleasePin>(&served)), 3000);
+        pins.push(begun.elapsed());
+        assert_eq!(runtime.block_on(count::<Release>(&served)), 17_000);
+        assert_eq!(runtime.block_on(count::<AuditEntry>(&served)), 3000);
+        whole.push(begun.elapsed());
+        drop((served, tree));
         let begun = Instant::now();
         let opened = runtime.block_on(Embedded::over(options(&root, &cache)));
         drop(opened.expect("it opens"));
@@ -169,6 +189,7 @@ fn opening(runtime: &tokio::runtime::Runtime) {
             .as_secs_f64()
     };
     let (baseline, cold, warm) = (best(&baseline), best(&cold), best(&warm));
+    let (pins, whole) = (best(&pins), best(&whole));
     println!(
         "{objects} objects: reading and hashing {:.0} ms",
         baseline * 1e3
@@ -177,6 +198,13 @@ fn opening(runtime: &tokio::runtime::Runtime) {
         "opened for the first time: {:.0} ms, {:.2}x (at most 3x)",
         cold * 1e3,
         cold / baseline
+    );
+    println!(
+        "its 3,000 pins listed: {:.0} ms, {:.2}x; releases and history too: {:.0} ms, {:.2}x",
+        pins * 1e3,
+        pins / baseline,
+        whole * 1e3,
+        whole / baseline
     );
     println!(
         "opened again: {:.0} ms, {:.2}x",

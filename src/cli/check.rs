@@ -38,6 +38,8 @@ pub async fn run(
         let message = "check looks at the files of a repository";
         return Err(Error::new(Exit::Usage, message).with_hint("--repo DIR names one"));
     };
+    let read = repository.whole().await;
+    read.map_err(|error| Error::new(Exit::Failed, error.to_string()))?;
     let feed = live(&connection, options, &Source::OF_MOVES).await?;
     if let Some(base) = &arguments.base {
         let known = repository.tree.work().commit_of(base)?;

@@ -40,6 +40,11 @@ impl Repository {
         self.served.sync(&self.tree).await
     }
 
+    /// Makes sure that everything is served that the files and the log say.
+    pub async fn whole(&self) -> Result<(), TreeError> {
+        self.served.whole(&self.tree).await
+    }
+
     /// Looks where the work tree stands: branch, ahead and behind, what is changed. It asks git, and blocks.
     pub fn state(&self) -> Result<State, GitError> {
         self.tree.work().state()

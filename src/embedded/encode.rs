@@ -97,15 +97,15 @@ pub fn split(resource: &Resource, object: &Value) -> (Vec<u8>, Vec<u8>) {
 }
 
 fn apart(object: &Value) -> (Vec<u8>, Vec<u8>) {
-    let mut meta = object["metadata"].as_object().cloned().unwrap_or_default();
-    meta.remove("resourceVersion");
-    let rest: BTreeMap<&String, &Value> = object
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter(|(name, _)| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata"))
-        .collect();
-    (to_bytes(&meta), to_bytes(&rest))
+    let without = |fields: Option<&Map<String, Value>>, names: &[&str]| {
+        let fields = fields.into_iter().flatten();
+        let fields = fields.filter(|(name, _)| !names.contains(&name.as_str()));
+        to_bytes(&fields.collect::<BTreeMap<&String, &Value>>())
+    };
+    (
+        without(object["metadata"].as_object(), &["resourceVersion"]),
+        without(object.as_object(), &["apiVersion", "kind", "metadata"]),
+    )
 }
 
 /// Sets the revision that a write was given.

@@ -255,6 +255,8 @@ impl Embedded {
         {
             return Err(Failure::method_not_allowed());
         }
+        let reads = [Method::GET, Method::HEAD].contains(&call.method);
+        shared.complete_for(&resource, reads).await?;
         let scale = call.target.subresource.as_deref() == Some("scale");
         match (call.method.clone(), name) {
             (Method::GET | Method::HEAD, true) if scale => shared.get_scale(&resource, &call).await,

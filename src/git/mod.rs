@@ -75,6 +75,7 @@ pub struct WorkTree {
     root: PathBuf,
     scope: PathBuf,
     git_dir: PathBuf,
+    program: PathBuf,
     variables: BTreeMap<OsString, OsString>,
 }
 
@@ -99,6 +100,7 @@ impl WorkTree {
             root: scope.clone(),
             git_dir: PathBuf::new(),
             scope,
+            program: program(&variables),
             variables,
         };
         let answer = found.ask(["rev-parse", "--show-toplevel", "--absolute-git-dir"]);
@@ -239,9 +241,12 @@ impl WorkTree {
         variables: &[(&str, &OsStr)],
         input: &[u8],
     ) -> Result<Output, GitError> {
-        let mut command = Command::new("git");
+        let mut command = Command::new(&self.program);
         command
-            .current_dir(directory)
+            // Not by the directory of the process: with it, or with a program that is still to be looked for,
+            // all of our memory would be mapped once more for each call.
+            .arg("-C")
+            .arg(directory)
             .env_clear()
             .envs(&self.variables)
             .env("LC_ALL", "C")
@@ -266,6 +271,29 @@ impl WorkTree {
             child.wait_with_output().map_err(GitError::NoGit)
         })
     }
+}
+
+/// Finds git on the user's path; its bare name where it is not there.
+fn program(variables: &BTreeMap<OsString, OsString>) -> PathBuf {
+    let path = variables.get(OsStr::new("PATH"));
+    let folders = path.into_iter().flat_map(std::env::split_paths);
+    let found = folders
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join("git"))
+        .find(|file| is_program(file));
+    found.unwrap_or_else(|| PathBuf::from("git"))
+}
+
+fn is_program(file: &Path) -> bool {
+    #[cfg(unix)]
+    let runs = |found: &std::fs::Metadata| {
+        use std::os::unix::fs::PermissionsExt;
+        found.permissions().mode() & 0o111 != 0
+    };
+    #[cfg(not(unix))]
+    let runs = |_: &std::fs::Metadata| true;
+    file.metadata()
+        .is_ok_and(|found| found.is_file() && runs(&found))
 }
 
 /// Returns what git printed, or its complaint.

@@ -78,26 +78,27 @@ impl Weight {
     }
 }
 
-enum Open {
+enum Open<'t> {
     List(Vec<Value>),
     Map {
         entries: Map<String, Value>,
-        lines: HashMap<String, usize>,
+        /// The keys as they are written, and where.
+        lines: Vec<(Cow<'t, str>, usize)>,
         key: Option<String>,
     },
 }
 
-struct Frame {
-    open: Open,
+struct Frame<'t> {
+    open: Open<'t>,
     anchor: usize,
     weight: Weight,
     start: Marker,
 }
 
-struct Builder<'l> {
+struct Builder<'l, 't> {
     origin: String,
     limits: &'l Limits,
-    stack: Vec<Frame>,
+    stack: Vec<Frame<'t>>,
     anchors: HashMap<usize, (Value, Weight)>,
     nodes: usize,
     alias_bytes: usize,
@@ -105,7 +106,7 @@ struct Builder<'l> {
     done: Vec<Document>,
 }
 
-impl<'l> Builder<'l> {
+impl<'l, 't> Builder<'l, 't> {
     fn new(origin: &str, limits: &'l Limits) -> Self {
         Self {
             origin: origin.to_owned(),
@@ -119,7 +120,7 @@ impl<'l> Builder<'l> {
         }
     }
 
-    fn take(&mut self, event: Event<'_>, at: Marker) -> Result<(), YamlError> {
+    fn take(&mut self, event: Event<'t>, at: Marker) -> Result<(), YamlError> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 self.count(1, at)?;
@@ -133,8 +134,8 @@ impl<'l> Builder<'l> {
                         let value = Value::String(text.clone().into_owned());
                         self.keep(anchor, &value, weight, at)?;
                     }
-                    let key = self.key(text, style, tag.as_deref(), at)?;
-                    return self.set_key(key, at);
+                    let key = self.key(&text, style, tag.as_deref(), at)?;
+                    return self.set_key(key, text, at);
                 }
                 let value = self.scalar(text, style, tag.as_deref(), at)?;
                 self.put(value, anchor, weight, at)
@@ -147,7 +148,7 @@ impl<'l> Builder<'l> {
                 self.check_tag(tag.as_deref(), "map", at)?;
                 let open = Open::Map {
                     entries: Map::new(),
-                    lines: HashMap::new(),
+                    lines: Vec::new(),
                     key: None,
                 };
                 self.open(open, anchor, at)
@@ -163,7 +164,7 @@ impl<'l> Builder<'l> {
         }
     }
 
-    fn open(&mut self, open: Open, anchor: usize, at: Marker) -> Result<(), YamlError> {
+    fn open(&mut self, open: Open<'t>, anchor: usize, at: Marker) -> Result<(), YamlError> {
         if self.wants_key() {
             return Err(self.unsupported(
                 "a key that is a map or a list".to_owned(),
@@ -209,7 +210,7 @@ impl<'l> Builder<'l> {
         self.limit(depth, self.limits.depth, "levels of nesting", at)?;
         if self.wants_key() {
             return match value {
-                Value::String(key) => self.set_key(key, at),
+                Value::String(key) => self.set_key(key.clone(), key.into(), at),
                 _ => Err(self.unsupported(
                     "a key that is not text".to_owned(),
                     "write the key out",
@@ -280,9 +281,19 @@ impl<'l> Builder<'l> {
         )
     }
 
-    fn set_key(&mut self, name: String, at: Marker) -> Result<(), YamlError> {
+    fn set_key(
+        &mut self,
+        name: String,
+        written: Cow<'t, str>,
+        at: Marker,
+    ) -> Result<(), YamlError> {
         let Some(Frame {
-            open: Open::Map { lines, key, .. },
+            open:
+                Open::Map {
+                    entries,
+                    lines,
+                    key,
+                },
             weight,
             ..
         }) = self.stack.last_mut()
@@ -291,13 +302,15 @@ impl<'l> Builder<'l> {
         };
         weight.bytes += name.len();
         weight.nodes += 1;
-        if let Some(first) = lines.insert(name.clone(), at.line()) {
+        if entries.contains_key(&name) {
+            let first = lines.iter().find(|(written, _)| *written == name);
             return Err(YamlError::Duplicate {
                 place: place(&self.origin, &at),
                 key: shown(&name),
-                first,
+                first: first.map_or(at.line(), |(_, line)| *line),
             });
         }
+        lines.push((written, at.line()));
         *key = Some(name);
         Ok(())
     }
@@ -306,7 +319,7 @@ impl<'l> Builder<'l> {
     /// of them where that is what is written, and are refused where it would be another.
     fn key(
         &self,
-        text: Cow<'_, str>,
+        text: &Cow<'_, str>,
         style: ScalarStyle,
         tag: Option<&Tag>,
         at: Marker,
@@ -327,7 +340,7 @@ impl<'l> Builder<'l> {
             )),
             other => {
                 let canonical = other.to_string();
-                if canonical == text {
+                if canonical == *text {
                     return Ok(canonical);
                 }
                 Err(self.unsupported(

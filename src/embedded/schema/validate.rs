@@ -215,15 +215,15 @@ fn string(rules: &Rules, text: &str, path: &str) -> Option<FieldError> {
         let message = format!("Too long: may not be more than {most} {bytes}");
         return Some(FieldError::new(path, Reason::FieldValueTooLong, message));
     }
-    let value = Value::from(text);
+    let value = || Value::from(text);
     if let Some(least) = rules.min_length.filter(|&least| length < least) {
         let detail = format!("{path} in body should be at least {least} chars long");
-        return Some(FieldError::invalid(path, &value, &detail));
+        return Some(FieldError::invalid(path, &value(), &detail));
     }
     match &rules.pattern {
         Some((source, regex)) if !regex.is_match(text) => {
             let detail = format!("{path} in body should match '{source}'");
-            Some(FieldError::invalid(path, &value, &detail))
+            Some(FieldError::invalid(path, &value(), &detail))
         }
         _ => None,
     }
@@ -393,7 +393,7 @@ fn object(
 }
 
 fn combined(ty: Type<'_>, rules: &Rules, value: &Value, path: &str, outcome: &mut Outcome) {
-    let name = quoted(path);
+    let name = || quoted(path);
     let nowhere = |detail: String| FieldError::invalid("", &Value::from(""), &detail);
     if !rules.any_of.is_empty() {
         let mut best: Option<Outcome> = None;
@@ -411,7 +411,8 @@ fn combined(ty: Type<'_>, rules: &Rules, value: &Value, path: &str, outcome: &mu
         }
         if !valid {
             outcome.add(nowhere(format!(
-                "{name} must validate at least one schema (anyOf)"
+                "{} must validate at least one schema (anyOf)",
+                name()
             )));
             outcome.merge(best.unwrap_or_default());
         }
@@ -434,7 +435,8 @@ fn combined(ty: Type<'_>, rules: &Rules, value: &Value, path: &str, outcome: &mu
                 n => format!("Found {n} valid alternatives").into(),
             };
             outcome.add(nowhere(format!(
-                "{name} must validate one and only one schema (oneOf). {found}"
+                "{} must validate one and only one schema (oneOf). {found}",
+                name()
             )));
             outcome.merge(best.unwrap_or_default());
         }
@@ -449,7 +451,8 @@ fn combined(ty: Type<'_>, rules: &Rules, value: &Value, path: &str, outcome: &mu
         if valid != rules.all_of.len() {
             let none = if valid == 0 { ". None validated" } else { "" };
             outcome.add(nowhere(format!(
-                "{name} must validate all the schemas (allOf){none}"
+                "{} must validate all the schemas (allOf){none}",
+                name()
             )));
         }
     }
@@ -457,7 +460,8 @@ fn combined(ty: Type<'_>, rules: &Rules, value: &Value, path: &str, outcome: &mu
         && check(ty.at(slot), value, None, path).errors.is_empty()
     {
         outcome.add(nowhere(format!(
-            "{name} must not validate the schema (not)"
+            "{} must not validate the schema (not)",
+            name()
         )));
     }
     outcome.checks += 1;

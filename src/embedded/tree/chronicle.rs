@@ -11,9 +11,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
 use super::index::{Index, Recorded};
+use super::read::{Loaded, Read};
 use super::sync::{PINS, uid};
 use super::trailers::Trailers;
-use super::{Tree, releases};
+use super::{Dealt, Tree, releases};
 use crate::api::audit::{Action, AuditEntrySpec, ReleaseIdentity, Subject, SubjectKind};
 use crate::api::pin::ReleasePinSpec;
 use crate::api::{labels, names};
@@ -69,13 +70,25 @@ pub struct Change {
 }
 
 /// An audit entry that is to be served, or one that is to go.
+#[derive(Debug)]
 pub(super) struct Entry {
     pub(super) namespace: String,
     /// What it is about: a pin, or the releases of a component.
     kind: SubjectKind,
     name: String,
     revision: i64,
-    spec: Option<Box<(AuditEntrySpec, Value)>>,
+    what: What,
+}
+
+/// What an entry says.
+#[derive(Debug)]
+enum What {
+    /// Nothing: it is to go.
+    Gone,
+    /// What became of a pin, and the release that counted before.
+    Move(Box<Change>, Option<String>),
+    /// What was done to a release.
+    Deed(Arc<Dealt>, usize),
 }
 
 impl Entry {
@@ -87,8 +100,21 @@ impl Entry {
             kind,
             name: name.to_owned(),
             revision,
-            spec: None,
+            what: What::Gone,
         })
+    }
+
+    /// Says it, with the labels that it is found by; None where it is to go.
+    fn tell(&self) -> Option<(AuditEntrySpec, Value)> {
+        match &self.what {
+            What::Gone => None,
+            What::Move(change, from) => Some(moved(change, from.clone(), self.revision)),
+            What::Deed(dealt, at) => {
+                let deed = dealt.deeds.get(*at)?;
+                let labels = json!({labels::COMPONENT: deed.component});
+                Some((releases::spec(dealt, deed, self.revision), labels))
+            }
+        }
     }
 }
 
@@ -196,13 +222,14 @@ impl News {
 }
 
 /// Takes news in: when files came, and what pins became. Files that hold pins now are followed back through
-/// their renames.
+/// their renames. Returns the entries that are to be stored.
 pub(super) fn take(
     work: &WorkTree,
     index: &mut Index,
-    news: News,
-    entries: &mut Vec<Entry>,
-) -> Result<(), GitError> {
+    news: &News,
+    read: &[Read],
+) -> Result<Vec<Arc<Entry>>, GitError> {
+    let mut entries: Vec<Entry> = Vec::new();
     if news.anew {
         for (key, recorded) in &index.pins {
             let kind = SubjectKind::ReleasePin;
@@ -217,7 +244,7 @@ pub(super) fn take(
     }
     index.head.clone_from(&news.head);
     if news.commits.is_empty() {
-        return Ok(());
+        return Ok(shared(entries));
     }
     for told in &news.commits {
         for file in &told.commit.files {
@@ -236,36 +263,56 @@ pub(super) fn take(
             before.insert(key.clone(), spec);
         }
     }
-    for change in changes(work, &news.commits, paths, before)? {
+    // What a commit left as it is now was just read.
+    let now = read.iter().filter_map(|read| {
+        let pins = read.objects.iter().map(as_written);
+        Some((read.blob.as_deref()?, pins.collect::<Option<_>>()?))
+    });
+    for change in changes(work, &news.commits, paths, before, &now.collect())? {
         let key = pin_key(&change.namespace, &change.name);
         let recorded = index.pins.entry(key).or_default();
-        recorded.revisions += 1;
-        let entry = entry(&change, recorded);
-        let spec = serde_json::to_value(&change.after).unwrap_or_default();
-        *recorded = Recorded {
-            revisions: recorded.revisions,
-            spec,
+        let now = Recorded {
+            revisions: recorded.revisions + 1,
+            spec: serde_json::to_value(&change.after).unwrap_or_default(),
             release: Some(change.after.effective_release(change.at).to_owned()),
             by: change.commit.author.clone(),
         };
-        entries.push(entry);
+        let before = std::mem::replace(recorded, now);
+        entries.push(Entry {
+            namespace: change.namespace.clone(),
+            kind: SubjectKind::ReleasePin,
+            name: change.name.clone(),
+            revision: recorded.revisions,
+            what: What::Move(Box::new(change), before.release),
+        });
     }
     for dealt in releases::dealt(work, &news.commits)? {
-        for deed in &dealt.deeds {
+        let dealt = Arc::new(dealt);
+        for (at, deed) in dealt.deeds.iter().enumerate() {
             let key = pin_key(&deed.namespace, &deed.component);
             let number = index.components.entry(key).or_default();
             *number += 1;
-            let labels = json!({labels::COMPONENT: deed.component});
             entries.push(Entry {
                 namespace: deed.namespace.clone(),
                 kind: SubjectKind::Component,
                 name: deed.component.clone(),
                 revision: *number,
-                spec: Some(Box::new((releases::spec(&dealt, deed, *number), labels))),
+                what: What::Deed(dealt.clone(), at),
             });
         }
     }
-    Ok(())
+    Ok(shared(entries))
+}
+
+fn shared(entries: Vec<Entry>) -> Vec<Arc<Entry>> {
+    entries.into_iter().map(Arc::new).collect()
+}
+
+/// Returns a pin as the log would tell it; None where the object is none.
+fn as_written(loaded: &Loaded) -> Option<Pin> {
+    let held = &loaded.held;
+    let spec = serde_json::from_value(loaded.object["spec"].clone()).ok()?;
+    (held.resource == PINS).then(|| (held.namespace.clone(), held.name.clone(), spec))
 }
 
 fn bear(births: &mut BTreeMap<String, i64>, file: &Changed, at: Timestamp) {
@@ -290,15 +337,20 @@ pub fn changes_of(
         return Ok(Vec::new());
     };
     let commits = branch(work.log(&head, None, &[])?, Some(&head));
-    changes(work, &commits, paths, BTreeMap::new())
+    changes(work, &commits, paths, BTreeMap::new(), &HashMap::new())
 }
 
-/// Lists the changes that commits made to the pins of files.
+/// A pin of a file: its namespace as the file says it, its name and its spec.
+type Pin = (String, String, ReleasePinSpec);
+
+/// Lists the changes that commits made to the pins of files; of the blobs in `known` it is known what they
+/// hold.
 fn changes(
     work: &WorkTree,
     commits: &[Told],
     mut paths: BTreeSet<String>,
     mut before: BTreeMap<String, ReleasePinSpec>,
+    known: &HashMap<&str, Vec<Pin>>,
 ) -> Result<Vec<Change>, GitError> {
     let mut wanted: Vec<(usize, &Changed)> = Vec::new();
     for (at, told) in commits.iter().enumerate().rev() {
@@ -310,17 +362,21 @@ fn changes(
         }
     }
     wanted.reverse();
-    let blobs: Vec<String> = wanted
-        .iter()
-        .filter_map(|(_, file)| file.blob.clone())
+    let blobs = wanted.iter().filter_map(|(_, file)| file.blob.clone());
+    let blobs: Vec<String> = blobs
+        .filter(|blob| !known.contains_key(blob.as_str()))
         .collect();
-    let texts = work.blobs(&blobs)?;
+    let mut texts = work.blobs(&blobs)?.into_iter();
     let mut found = Vec::new();
-    for ((at, file), text) in wanted.into_iter().zip(texts) {
-        let Some(told) = commits.get(at) else {
+    for (at, file) in wanted {
+        let (Some(told), Some(blob)) = (commits.get(at), &file.blob) else {
             continue;
         };
-        for (namespace, name, spec) in pins(&text.unwrap_or_default()) {
+        let pins = match known.get(blob.as_str()) {
+            Some(pins) => pins.clone(),
+            None => pins(&texts.next().flatten().unwrap_or_default()),
+        };
+        for (namespace, name, spec) in pins {
             let key = pin_key(&namespace, &name);
             if before.get(&key) == Some(&spec) {
                 continue;
@@ -371,7 +427,7 @@ pub fn pins_between(
 }
 
 /// Reads the pins of a file as it was.
-fn pins(bytes: &[u8]) -> Vec<(String, String, ReleasePinSpec)> {
+fn pins(bytes: &[u8]) -> Vec<Pin> {
     let text = std::str::from_utf8(bytes).unwrap_or_default();
     // What could not be read then is no state that anybody had.
     let documents = match text.contains("ReleasePin") {
@@ -394,7 +450,8 @@ fn pins(bytes: &[u8]) -> Vec<(String, String, ReleasePinSpec)> {
         .collect()
 }
 
-fn entry(change: &Change, recorded: &Recorded) -> Entry {
+/// Writes the entry of what became of a pin, with the labels that it is found by.
+fn moved(change: &Change, from: Option<String>, revision: i64) -> (AuditEntrySpec, Value) {
     let spec = &change.after;
     let trailers = Trailers::of(&change.commit, spec).unwrap_or_default();
     let action = trailers.action.as_deref();
@@ -413,14 +470,14 @@ fn entry(change: &Change, recorded: &Recorded) -> Entry {
             name: change.name.clone(),
             uid: None,
         },
-        revision: recorded.revisions,
+        revision,
         operation: trailers.operation,
         actor: Some(change.commit.author.clone()),
         recorded_by: change.commit.recorder(),
         action: action.unwrap_or(Action::Edit),
         at: Time(change.at),
         reason,
-        from: recorded.release.clone().map(ReleaseIdentity::named),
+        from: from.map(ReleaseIdentity::named),
         to: Some(ReleaseIdentity::named(to)),
         release_ref: (to != spec.release_ref.name).then(|| spec.release_ref.name.clone()),
         holds: spec.holds.clone(),
@@ -433,13 +490,7 @@ fn entry(change: &Change, recorded: &Recorded) -> Entry {
     let environment = change.after.environment.clone();
     let component = change.after.component.clone();
     let labels = json!({labels::COMPONENT: component, labels::ENVIRONMENT: environment});
-    Entry {
-        namespace: change.namespace.clone(),
-        kind: SubjectKind::ReleasePin,
-        name: change.name.clone(),
-        revision: recorded.revisions,
-        spec: Some(Box::new((spec, labels))),
-    }
+    (spec, labels)
 }
 
 /// Returns the name of an entry, and what is served of it; nothing where it is to go.
@@ -449,8 +500,7 @@ pub(super) fn object(entry: &Entry, namespace: &str) -> (String, Option<Value>) 
         Some(uid) => names::audit_entry(&entry.name, uid, entry.revision),
         None => names::release_audit_entry(&entry.name, entry.revision),
     };
-    let object = entry.spec.as_deref().map(|(spec, labels)| {
-        let mut spec = spec.clone();
+    let object = entry.tell().map(|(mut spec, labels)| {
         spec.subject.uid.clone_from(&pin);
         json!({
             "metadata": {

@@ -4,12 +4,16 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::chronicle::Entry;
+use crate::embedded::sqlite::Revision;
+
 /// Raised when what is kept, or how files are read, changes its meaning.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// A file that was written less than this before it was read may have been written again within the same
 /// tick of the file system's clock.
 const TICK: i128 = 100_000_000;
@@ -30,6 +34,17 @@ pub(super) struct Index {
     pub(super) components: BTreeMap<String, i64>,
     /// The namespace of objects that name none.
     pub(super) namespace: String,
+    /// The newest revision of the store when this was written.
+    pub(super) revision: Revision,
+    /// Whether the store may hold what is in no file any more.
+    #[serde(skip)]
+    pub(super) unsure: bool,
+    /// Entries of the log that are known and not stored yet.
+    #[serde(skip)]
+    pub(super) late: Vec<Arc<Entry>>,
+    /// Whether everything that the files and the log say is stored.
+    #[serde(skip)]
+    pub(super) whole: bool,
 }
 
 /// What the log says of a pin.
@@ -145,14 +160,39 @@ impl Index {
         let kept = std::fs::read(file).ok();
         let kept = kept.and_then(|bytes| serde_json::from_slice::<Self>(&bytes).ok());
         let kept = kept.filter(|index| index.version == VERSION);
-        kept.unwrap_or_else(|| Self {
+        kept.unwrap_or_else(Self::new)
+    }
+
+    /// Knows nothing.
+    pub(super) fn new() -> Self {
+        Self {
             version: VERSION,
             ..Self::default()
-        })
+        }
+    }
+
+    /// Knows nothing of what a store has.
+    pub(super) fn unsure(namespace: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            unsure: true,
+            ..Self::new()
+        }
     }
 
     /// Keeps it for the next process; where that fails, the next one reads everything.
+    ///
+    /// Of a log whose entries are not all stored nothing is kept: it is read once more.
     pub(super) fn write(&self, file: &Path) {
+        if !self.late.is_empty() {
+            let unread = Self {
+                files: self.files.clone(),
+                namespace: self.namespace.clone(),
+                revision: self.revision,
+                ..Self::new()
+            };
+            return unread.write(file);
+        }
         let new = file.with_extension(format!("{}.new", std::process::id()));
         let written = serde_json::to_vec(self)
             .map_err(std::io::Error::other)

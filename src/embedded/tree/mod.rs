@@ -23,7 +23,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
@@ -240,6 +240,11 @@ impl Tree {
         found
     }
 
+    /// Tells whether everything that the files and the log say is served.
+    fn is_whole(&self) -> bool {
+        self.locked().whole
+    }
+
     fn index(&self) -> Arc<Index> {
         self.locked().clone()
     }
@@ -259,14 +264,39 @@ impl Index {
 }
 
 impl Embedded {
-    /// Serves the files of a work tree.
+    /// Serves the files of a work tree. Releases and the entries of the log are read when somebody asks for
+    /// them, or for [`whole`](Self::whole).
     pub async fn over(options: TreeOptions) -> Result<(Embedded, Arc<Tree>), TreeError> {
         let opened = tokio::task::spawn_blocking(move || prepare(options)).await;
         let (user, store, tree) = opened.map_err(|error| TreeError::Store(error.to_string()))??;
         let tree = Arc::new(tree);
+        let is_new = !store.exists();
+        // Git is asked while the store is opened.
+        let asking = tokio::task::spawn_blocking({
+            let tree = tree.clone();
+            move || tree.scan()
+        });
         let embedded = Embedded::open_with(&store, &user, Some(tree.clone())).await?;
-        embedded.sync(&tree).await?;
+        let newest = embedded
+            .shared
+            .store
+            .newest()
+            .await
+            .map_err(Failure::from)?;
+        if !is_new && tree.index().revision != newest {
+            // Somebody was stopped between the store and the index: what is known may not be what is stored.
+            let mut index = tree.locked();
+            *index = Arc::new(Index::unsure(&index.namespace));
+        }
+        let scan = asking.await;
+        let scan = scan.map_err(|error| TreeError::Store(error.to_string()))??;
+        embedded.shared.begin(&tree, scan).await?;
         Ok((embedded, tree))
+    }
+
+    /// Makes sure that everything is read that the files and the log say.
+    pub async fn whole(&self, tree: &Arc<Tree>) -> Result<(), TreeError> {
+        self.shared.complete(tree).await
     }
 }
 
@@ -296,7 +326,7 @@ fn prepare(options: TreeOptions) -> Result<(String, PathBuf, Tree), TreeError> {
     let mut index = Index::read(&kept);
     let store = folder.join("store.db");
     if !store.exists() {
-        index = Index::read(Path::new(""));
+        index = Index::new();
     }
     if let Some(namespace) = options.namespace {
         index.namespace = namespace;

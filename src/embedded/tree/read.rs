@@ -6,10 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use memchr::memmem;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::index::{Held, Known, Stat};
+use super::sync::PINS;
 use crate::api::labels;
 use crate::embedded::catalog::{Catalog, Resource};
 use crate::embedded::object::{self, Writer, meta, meta_mut};
@@ -27,6 +29,18 @@ pub(super) struct Read {
     pub(super) path: String,
     pub(super) known: Known,
     pub(super) objects: Vec<Loaded>,
+    /// What git calls a file that says this, where it holds pins.
+    pub(super) blob: Option<String>,
+}
+
+/// What became of a file that changed.
+pub(super) enum Looked {
+    /// It was read.
+    At(Read),
+    /// It holds a release that nobody knows yet, and is left for later.
+    PutOff,
+    /// It is gone meanwhile.
+    Gone,
 }
 
 /// What reading needs to know.
@@ -34,6 +48,17 @@ pub(super) struct Reader<'a> {
     pub(super) root: &'a Path,
     pub(super) catalog: &'a Catalog,
     pub(super) now: jiff::Timestamp,
+    /// How much is read.
+    pub(super) extent: Extent,
+}
+
+/// How much of the files and of the log a look takes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// All but new releases and the entries of the log: those are many, and a matrix needs neither.
+    Pressing,
+    /// Everything.
+    Whole,
 }
 
 /// The words without which a file has no object of ours.
@@ -44,9 +69,14 @@ const GROUPS: [&str; 3] = [
 ];
 
 impl Reader<'_> {
-    /// Reads a file; None where it is as it was known, or is gone.
-    pub(super) fn read(&self, path: &str, stat: Stat, known: Option<&Known>) -> Option<Read> {
-        let bytes = std::fs::read(self.root.join(path)).ok()?;
+    /// Reads a file that is not known, or not as it was.
+    pub(super) fn read(&self, path: &str, stat: Stat, known: Option<&Known>) -> Looked {
+        let Ok(bytes) = std::fs::read(self.root.join(path)) else {
+            return Looked::Gone;
+        };
+        if self.extent == Extent::Pressing && known.is_none() && is_a_release(&bytes) {
+            return Looked::PutOff;
+        }
         let hash = hash(&bytes);
         let stat = stat.read_at(self.now);
         if let Some(known) = known.filter(|known| known.hash == hash) {
@@ -54,10 +84,11 @@ impl Reader<'_> {
                 stat,
                 ..known.clone()
             };
-            return Some(Read {
+            return Looked::At(Read {
                 path: path.to_owned(),
                 known,
                 objects: Vec::new(),
+                blob: None,
             });
         }
         let mut read = Read {
@@ -68,9 +99,14 @@ impl Reader<'_> {
                 ..Known::default()
             },
             objects: Vec::new(),
+            blob: None,
         };
         self.understand(&mut read, &bytes);
-        Some(read)
+        let mut objects = read.objects.iter();
+        if read.known.problems.is_empty() && objects.any(|loaded| loaded.held.resource == PINS) {
+            read.blob = blob_id(&bytes);
+        }
+        Looked::At(read)
     }
 
     fn understand(&self, read: &mut Read, bytes: &[u8]) {
@@ -188,6 +224,31 @@ pub(super) fn resource_of<'c>(catalog: &'c Catalog, value: &Value) -> Option<&'c
         .next()
         .map(|resource| &**resource)
         .filter(|_| kind != "AuditEntry")
+}
+
+/// Tells by its lines alone whether a file is one document, and that one a release.
+///
+/// Nothing but the order of reading hangs on it.
+pub(super) fn is_a_release(bytes: &[u8]) -> bool {
+    let at_margin = |word: &'static [u8]| {
+        let found = memmem::find_iter(bytes, word);
+        found.filter(|at| *at == 0 || bytes.get(at - 1) == Some(&b'\n'))
+    };
+    let mut kinds = at_margin(b"kind:");
+    let (Some(kind), None) = (kinds.next(), kinds.next()) else {
+        return false;
+    };
+    let line = bytes.get(kind..).unwrap_or_default();
+    let line = line.split(|byte| *byte == b'\n').next();
+    // One that begins with a marker is still one document.
+    let one = at_margin(b"---").all(|at| at == 0) && at_margin(b"...").next().is_none();
+    one && line.is_some_and(|line| line.trim_ascii_end() == b"kind: Release")
+}
+
+/// What git calls a file; None where it does not say.
+fn blob_id(bytes: &[u8]) -> Option<String> {
+    let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, gix::objs::Kind::Blob, bytes);
+    Some(id.ok()?.to_string())
 }
 
 fn is_kustomization(path: &str) -> bool {

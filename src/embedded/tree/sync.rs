@@ -1,7 +1,7 @@
 //! Bringing what is served up to what the files and git's log say.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -9,16 +9,19 @@ use serde_json::{Value, json};
 
 use super::chronicle::{self, Entry, News};
 use super::index::{Held, Index, Known, Recorded, Stat};
-use super::read::{self, Loaded, Read, Reader};
+use super::read::{self, Extent, Loaded, Looked, Read, Reader};
 use super::{Tree, TreeError};
 use crate::api::labels;
-use crate::embedded::catalog::Catalog;
+use crate::embedded::catalog::{Catalog, Resource};
 use crate::embedded::object::{map_of, meta_mut};
-use crate::embedded::sqlite::{Fill, Key};
+use crate::embedded::sqlite::{Fill, Key, PageRequest, Scope};
+use crate::embedded::status::Failure;
 use crate::embedded::{Embedded, Shared, encode};
 
 /// Where pins are stored.
 pub(super) const PINS: &str = "openchoreo.dev/releasepins";
+/// Where releases are stored.
+const RELEASES: &str = "openchoreo.dev/releases";
 /// Where audit entries are stored.
 pub(super) const ENTRIES: &str = "bowline.dev/auditentries";
 
@@ -96,11 +99,21 @@ impl Embedded {
         }
         let _turn = tree.syncing.lock().await;
         Arc::make_mut(&mut tree.locked()).forget(&paths);
-        self.shared.sync_now(tree).await.map(drop)
+        let extent = match tree.is_whole() {
+            true => Extent::Whole,
+            false => Extent::Pressing,
+        };
+        self.shared.take_in(tree, extent, None).await.map(drop)
     }
 }
 
 impl Index {
+    /// Tells whether every object says which namespace it is in.
+    fn says_all_namespaces(&self) -> bool {
+        let mut objects = self.files.values().flat_map(|known| &known.objects);
+        objects.all(|held| held.says_namespace)
+    }
+
     /// Makes files be read again whatever their stat says.
     fn forget(&mut self, paths: &BTreeSet<String>) {
         for path in paths {
@@ -119,14 +132,78 @@ impl Shared {
     }
 
     pub(super) async fn sync_now(&self, tree: &Arc<Tree>) -> Result<Synced, TreeError> {
+        self.take_in(tree, Extent::Whole, None).await
+    }
+
+    /// Looks at what a matrix needs; the rest is read when somebody asks for it.
+    pub(super) async fn begin(&self, tree: &Arc<Tree>, scan: Scan) -> Result<Synced, TreeError> {
+        let _turn = tree.syncing.lock().await;
+        // What was found on the grounds of an index that does not hold does not hold either.
+        let scan = (!tree.index().unsure).then_some(scan);
+        self.take_in(tree, Extent::Pressing, scan).await
+    }
+
+    /// Makes sure that everything is stored.
+    pub(super) async fn complete(&self, tree: &Arc<Tree>) -> Result<(), TreeError> {
+        if tree.is_whole() {
+            return Ok(());
+        }
+        let _turn = tree.syncing.lock().await;
+        // Whoever had the turn before may have done it.
+        match tree.is_whole() {
+            true => Ok(()),
+            false => self.sync_now(tree).await.map(drop),
+        }
+    }
+
+    /// Makes sure that what a request is about is stored: everything, where it writes.
+    pub(in crate::embedded) async fn complete_for(
+        &self,
+        resource: &Resource,
+        reads: bool,
+    ) -> Result<(), TreeError> {
+        let late = [RELEASES, ENTRIES].contains(&&*resource.storage);
+        match self.tree_of(resource) {
+            Some(tree) if late || !reads => self.complete(tree).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// The scan is one that was made just now, where there is one; the caller holds the turn.
+    async fn take_in(
+        &self,
+        tree: &Arc<Tree>,
+        extent: Extent,
+        scan: Option<Scan>,
+    ) -> Result<Synced, TreeError> {
         let catalog = self.catalog().await?;
+        let unsure = tree.index().unsure;
+        // Listed before the files are looked at: what these do not have then is gone.
+        let (extent, stored) = match unsure {
+            true => (Extent::Whole, self.stored(&catalog).await?),
+            false => (extent, Vec::new()),
+        };
         let looked = tree.clone();
-        let now = Timestamp::now();
-        let looking = tokio::task::spawn_blocking(move || looked.look(&catalog, now)).await;
+        let looking = tokio::task::spawn_blocking(move || {
+            let now = Timestamp::now();
+            let scan = match scan {
+                Some(scan) => scan,
+                None => looked.scan()?,
+            };
+            looked.look(&catalog, now, extent, &scan)
+        });
+        let looking = looking.await;
         let look = looking.map_err(|error| TreeError::Store(error.to_string()))??;
-        let Some(look) = look else {
+        let Some(mut look) = look else {
+            let mut index = tree.locked();
+            if !index.whole {
+                Arc::make_mut(&mut index).whole = true;
+            }
             return Ok(Synced::default());
         };
+        if unsure {
+            look.forget_all_but_known(stored);
+        }
         for namespace in &look.namespaces {
             self.make_namespace(namespace).await?;
         }
@@ -137,6 +214,7 @@ impl Shared {
                 filled.map_err(|error| TreeError::Store(error.to_string()))?
             }
         };
+        look.index.revision = self.store.newest().await.map_err(Failure::from)?;
         let index = Arc::new(look.index);
         *tree.locked() = index.clone();
         let kept = tree.clone();
@@ -146,6 +224,42 @@ impl Shared {
             stored,
             ..look.synced
         })
+    }
+
+    /// Lists what is stored of what files and the log can say.
+    async fn stored(&self, catalog: &Catalog) -> Result<Vec<Key>, TreeError> {
+        let resources: BTreeSet<&Arc<str>> = catalog
+            .resources()
+            .filter(|resource| self.tree_of(resource).is_some())
+            .map(|resource| &resource.storage)
+            .collect();
+        let mut found = Vec::new();
+        for resource in resources {
+            let mut after = None;
+            loop {
+                let scope = Scope {
+                    resource: resource.clone(),
+                    namespace: None,
+                };
+                let page = self.store.page(PageRequest {
+                    scope,
+                    after: after.take(),
+                    at: None,
+                    rows: 1024,
+                    bytes: 4 << 20,
+                    bodies: false,
+                });
+                let page = page.await.map_err(Failure::from)?;
+                found.extend(page.rows.into_iter().map(|row| row.key));
+                match found.last() {
+                    Some(last) if page.more => {
+                        after = Some((last.namespace.clone(), last.name.clone()));
+                    }
+                    _ => break,
+                }
+            }
+        }
+        Ok(found)
     }
 
     async fn make_namespace(&self, name: &str) -> Result<(), TreeError> {
@@ -182,6 +296,22 @@ impl Shared {
     }
 }
 
+/// What git says that there is.
+pub(super) struct Scan {
+    /// The files that can hold objects, in order.
+    paths: Vec<String>,
+    news: News,
+}
+
+/// The files that there are, and what was read of them.
+#[derive(Default)]
+struct Files<'p> {
+    paths: Vec<&'p String>,
+    read: Vec<Read>,
+    /// Whether some were left for later.
+    put_off: bool,
+}
+
 /// What a look at the files found.
 struct Look {
     index: Index,
@@ -190,59 +320,86 @@ struct Look {
     synced: Synced,
 }
 
+impl Look {
+    /// Removes from the store what neither the files nor the log have.
+    fn forget_all_but_known(&mut self, stored: Vec<Key>) {
+        let held = |held: &Held| Key {
+            resource: held.resource.as_str().into(),
+            namespace: self.index.namespace_of(held).to_owned(),
+            name: held.name.clone(),
+        };
+        let objects = self.index.files.values().flat_map(|known| &known.objects);
+        let mut known: HashSet<Key> = objects.map(held).collect();
+        known.extend(self.fills.iter().map(|fill| fill.key.clone()));
+        let gone = stored.into_iter().filter(|key| !known.contains(key));
+        let gone = gone.map(|key| Fill {
+            uid: uid(&key.resource, &key.namespace, &key.name),
+            key,
+            state: None,
+        });
+        self.fills.extend(gone);
+    }
+}
+
 impl Tree {
     /// Looks at the files; None where nothing changed.
-    fn look(&self, catalog: &Catalog, now: Timestamp) -> Result<Option<Look>, TreeError> {
+    fn look(
+        &self,
+        catalog: &Catalog,
+        now: Timestamp,
+        extent: Extent,
+        scan: &Scan,
+    ) -> Result<Option<Look>, TreeError> {
         let before = self.index();
         let root = self.work.root();
-        let reader = Reader { root, catalog, now };
-        // The log is read while the files are.
-        let (files, news) = std::thread::scope(|scope| {
-            let log = scope.spawn(|| chronicle::news(&self.work, &before));
-            let files = self.read_files(&reader, &before, &BTreeSet::new());
-            let news = log.join().unwrap_or_else(|_| Ok(News::default()));
-            (files, news)
-        });
-        let (paths, mut read) = files?;
-        let news = news?;
+        let reader = Reader {
+            root,
+            catalog,
+            now,
+            extent,
+        };
+        let news = &scan.news;
+        let Files {
+            paths,
+            mut read,
+            put_off,
+        } = read_files(&reader, &before, &scan.paths);
         let known = paths
             .iter()
-            .filter(|path| before.files.contains_key(*path))
+            .filter(|path| before.files.contains_key(**path))
             .count();
-        if read.is_empty() && known == before.files.len() && news.is_nothing(&before) {
+        let same = read.is_empty() && known == before.files.len() && news.is_nothing(&before);
+        if same && !put_off && before.late.is_empty() && !before.unsure {
             return Ok(None);
         }
         let mut index = (*before).clone();
+        index.unsure = false;
         for read in &read {
             index.files.insert(read.path.clone(), read.known.clone());
+        }
+        // The namespace of objects that name none is that of all the others, late ones included.
+        if put_off && index.namespace.is_empty() && !index.says_all_namespaces() {
+            return self.look(catalog, now, Extent::Whole, scan);
         }
         let again = news.touched(&before);
-        let mut entries = Vec::new();
-        chronicle::take(&self.work, &mut index, news, &mut entries)?;
-        let known: BTreeSet<&str> = read.iter().map(|read| read.path.as_str()).collect();
-        let again: BTreeSet<String> = again
-            .into_iter()
-            .filter(|path| !known.contains(path.as_str()))
-            .collect();
+        let mut entries = chronicle::take(&self.work, &mut index, news, &read)?;
         if !again.is_empty() {
+            let known: BTreeSet<&str> = read.iter().map(|read| read.path.as_str()).collect();
+            let again: BTreeSet<String> = again
+                .into_iter()
+                .filter(|path| !known.contains(path.as_str()))
+                .collect();
             let mut once_more = (*before).clone();
             once_more.forget(&again);
-            read.extend(self.read_files(&reader, &once_more, &again)?.1);
+            let again = read_files(&reader, &once_more, &again).read;
+            for read in &again {
+                index.files.insert(read.path.clone(), read.known.clone());
+            }
+            read.extend(again);
         }
-        let gone: Vec<String> = {
-            let there: BTreeSet<&str> = paths.iter().map(String::as_str).collect();
-            let known = index.files.keys();
-            known
-                .filter(|path| !there.contains(path.as_str()))
-                .cloned()
-                .collect()
-        };
-        for path in &gone {
-            index.files.remove(path);
-        }
-        for read in &read {
-            index.files.insert(read.path.clone(), read.known.clone());
-        }
+        index
+            .files
+            .retain(|path, _| paths.binary_search(&path).is_ok());
         let synced = Synced {
             files: paths.len(),
             read: read.len(),
@@ -252,7 +409,20 @@ impl Tree {
             index.namespace = only_namespace(&index);
         }
         let mut fills = self.fills(&index, &before, read, catalog);
-        fills.extend(entries.into_iter().map(|entry| entry_fill(&index, entry)));
+        let late = std::mem::take(&mut index.late);
+        match extent {
+            Extent::Whole => {
+                let entries = late.into_iter().chain(entries).collect();
+                fills.extend(on_every_core(entries, |entry: Arc<Entry>| {
+                    entry_fill(&index, &entry)
+                }));
+            }
+            Extent::Pressing => {
+                index.late = late;
+                index.late.append(&mut entries);
+            }
+        }
+        index.whole = !put_off && index.late.is_empty();
         let namespaces = fills.iter().map(|fill| fill.key.namespace.clone());
         let mut namespaces: BTreeSet<String> = namespaces.filter(|name| !name.is_empty()).collect();
         namespaces.insert(index.namespace.clone());
@@ -264,45 +434,19 @@ impl Tree {
         }))
     }
 
-    /// Reads the files whose stat changed, on every core; or those that are named.
-    fn read_files(
-        &self,
-        reader: &Reader<'_>,
-        index: &Index,
-        only: &BTreeSet<String>,
-    ) -> Result<(Vec<String>, Vec<Read>), TreeError> {
-        let paths = match only.is_empty() {
-            true => read::candidates(self.work.files()?),
-            false => only.iter().cloned().collect(),
-        };
-        let workers = std::thread::available_parallelism().map_or(1, usize::from);
-        let share = paths.len().div_ceil(workers).max(1);
-        let read_some = |some: &[String]| -> (Vec<String>, Vec<Read>) {
-            let mut there = Vec::with_capacity(some.len());
-            let mut read = Vec::new();
-            for path in some {
-                let Some(stat) = Stat::of(&reader.root.join(path)) else {
-                    continue;
-                };
-                let known = index.files.get(path);
-                there.push(path.clone());
-                if known.is_some_and(|known: &Known| known.stat.is_as(&stat)) {
-                    continue;
-                }
-                read.extend(reader.read(path, stat, known));
-            }
-            (there, read)
-        };
-        let parts: Vec<(Vec<String>, Vec<Read>)> = std::thread::scope(|scope| {
-            let parts = paths.chunks(share);
-            let parts: Vec<_> = parts.map(|some| scope.spawn(|| read_some(some))).collect();
-            parts
-                .into_iter()
-                .filter_map(|part| part.join().ok())
-                .collect()
+    /// Asks git which files there are, and what came to its log.
+    pub(super) fn scan(&self) -> Result<Scan, TreeError> {
+        let before = self.index();
+        let (paths, news) = std::thread::scope(|scope| {
+            let log = scope.spawn(|| chronicle::news(&self.work, &before));
+            let paths = self.work.files();
+            let news = log.join().unwrap_or_else(|_| Ok(News::default()));
+            (paths, news)
         });
-        let (there, read): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-        Ok((there.concat(), read.into_iter().flatten().collect()))
+        Ok(Scan {
+            paths: read::candidates(paths?),
+            news: news?,
+        })
     }
 
     /// Says what of the objects of the files that were read is to be stored.
@@ -315,7 +459,8 @@ impl Tree {
     ) -> Vec<Fill> {
         // Of two files that hold the same object the first counts.
         let (patches, _) = read::named(&index.files);
-        let mut places: BTreeMap<(&str, &str, &str), (&str, usize)> = BTreeMap::new();
+        let mut places: HashMap<(&str, &str, &str), (&str, usize)> =
+            HashMap::with_capacity(index.files.len());
         for (path, known) in &index.files {
             if patches.contains(path.as_str()) {
                 continue;
@@ -330,29 +475,27 @@ impl Tree {
             }
         }
         let statuses = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut fills = Vec::new();
-        for Read {
-            path,
-            known,
-            objects,
-        } in read
-        {
-            for Loaded { held, object } in objects {
+        let statuses = &*statuses;
+        let mut counting = Vec::new();
+        for read in read {
+            for Loaded { held, object } in read.objects {
                 let namespace = index.namespace_of(&held).to_owned();
                 let key = (
                     held.resource.as_str(),
                     namespace.as_str(),
                     held.name.as_str(),
                 );
-                if places.get(&key) == Some(&(path.as_str(), held.document)) {
-                    let born = index.births.get(&path).copied();
-                    let born = born.unwrap_or_else(|| known.stat.written());
-                    let status = statuses.get(&(namespace.clone(), held.name.clone()));
-                    fills.push(fill(index, held, object, born, &namespace, status, catalog));
+                if places.get(&key) == Some(&(read.path.as_str(), held.document)) {
+                    let born = index.births.get(&read.path).copied();
+                    let born = born.unwrap_or_else(|| read.known.stat.written());
+                    counting.push((held, object, born, namespace));
                 }
             }
         }
-        drop(statuses);
+        let fills = on_every_core(counting, |(held, object, born, namespace)| {
+            let status = statuses.get(&(namespace.clone(), held.name.clone()));
+            fill(index, held, object, born, &namespace, status, catalog)
+        });
         // What was in a file and is in none any more.
         let mut gone: Vec<Fill> = Vec::new();
         for known in before.files.values() {
@@ -375,6 +518,67 @@ impl Tree {
         gone.extend(fills);
         gone
     }
+}
+
+/// Reads the files whose stat changed.
+fn read_files<'p>(
+    reader: &Reader<'_>,
+    index: &Index,
+    paths: impl IntoIterator<Item = &'p String>,
+) -> Files<'p> {
+    let paths = paths.into_iter().collect();
+    let looked = on_every_core(paths, |path: &String| {
+        let stat = Stat::of(&reader.root.join(path))?;
+        let known = index.files.get(path);
+        let same = known.is_some_and(|known: &Known| known.stat.is_as(&stat));
+        let looked = (!same).then(|| reader.read(path, stat, known));
+        Some((path, looked))
+    });
+    let mut files = Files::default();
+    for (path, looked) in looked.into_iter().flatten() {
+        files.paths.push(path);
+        match looked {
+            Some(Looked::At(read)) => files.read.push(read),
+            Some(Looked::PutOff) => files.put_off = true,
+            Some(Looked::Gone) | None => {}
+        }
+    }
+    files
+}
+
+/// How many things a core takes at once.
+const PART: usize = 128;
+
+/// Does the same to each of many things, on every core, and keeps their order.
+pub(super) fn on_every_core<T: Send, R: Send>(
+    things: Vec<T>,
+    work: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = workers.min(things.len().div_ceil(PART));
+    // One part may cost a hundred times another: whoever is done takes the next.
+    let parts = Mutex::new((0.., things.into_iter()));
+    let next = || {
+        let mut parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let part: Vec<T> = parts.1.by_ref().take(PART).collect();
+        let at: usize = parts.0.next()?;
+        (!part.is_empty()).then_some((at, part))
+    };
+    let run = || {
+        let mut done = Vec::new();
+        while let Some((at, part)) = next() {
+            done.push((at, part.into_iter().map(&work).collect::<Vec<R>>()));
+        }
+        done
+    };
+    let mut done: Vec<(usize, Vec<R>)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(run)).collect();
+        let done = workers.into_iter().map(|worker| worker.join());
+        let done = done.map(|part| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        done.flatten().collect()
+    });
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().flat_map(|(_, part)| part).collect()
 }
 
 /// The namespace that objects without one are in: that of the others, where they agree.
@@ -485,7 +689,7 @@ fn beside(said: &Value, spec: &Value, generation: i64) -> Value {
     status
 }
 
-fn entry_fill(index: &Index, entry: Entry) -> Fill {
+fn entry_fill(index: &Index, entry: &Entry) -> Fill {
     let namespace = match entry.namespace.is_empty() {
         true => index.namespace.clone(),
         false => entry.namespace.clone(),
@@ -495,7 +699,7 @@ fn entry_fill(index: &Index, entry: Entry) -> Fill {
         namespace: namespace.clone(),
         name: name.to_owned(),
     };
-    let (name, object) = chronicle::object(&entry, &namespace);
+    let (name, object) = chronicle::object(entry, &namespace);
     let own = uid(ENTRIES, &namespace, &name);
     let state = object.map(|mut object| {
         let meta = meta_mut(&mut object);

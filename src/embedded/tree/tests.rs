@@ -2,6 +2,8 @@ use serde_json::json;
 
 use super::index::{Held, Index, Known};
 use super::place::{Layout, choose};
+use super::read::is_a_release;
+use super::sync::on_every_core;
 
 fn index(files: &[(&str, &str, &str)]) -> Index {
     let mut index = Index::default();
@@ -82,4 +84,35 @@ fn new_objects_go_where_their_neighbours_lie() {
     );
     let found = choose(&layout, &index(&[]), "deploy", releases, &release);
     assert_eq!(found, "deploy/lock/cart/cart-v2.yaml");
+}
+
+#[test]
+fn a_file_of_one_release_is_known_by_its_lines() {
+    for (text, expected) in [
+        ("kind: Release\nspec: {}\n", true),
+        (
+            "---\n# x\napiVersion: a/b\nkind: Release\r\nspec:\n  kind: Workload\n",
+            true,
+        ),
+        ("apiVersion: a/b\nkind: Release # of cart\n", false),
+        ("kind: ReleasePin\n", false),
+        ("kind: Release\n---\nkind: ReleasePin\n", false),
+        ("kind: Release\n---\n{kind: ReleasePin}\n", false),
+        ("kind: Release\n...\n{kind: ReleasePin}\n", false),
+        ("kind: Release\n---", false),
+        ("{kind: Release}\n", false),
+        ("# kind: Release\n", false),
+        ("", false),
+    ] {
+        assert_eq!(is_a_release(text.as_bytes()), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn work_is_shared_out_and_keeps_its_order() {
+    for count in [0, 1, 127, 128, 129, 5000] {
+        let done = on_every_core((0..count).collect(), |number: usize| number * 2);
+        let expected: Vec<usize> = (0..count).map(|number| number * 2).collect();
+        assert_eq!(done, expected);
+    }
 }

@@ -162,10 +162,11 @@ impl<'a> Commits<'a> {
         })
     }
 
-    /// Clears up after an action that was interrupted, and looks whether the remote has what is not here,
+    /// Reads what is not read yet, clears up after an action that was interrupted, and looks whether the remote has what is not here,
     /// where the commit is to be pushed: before anything is planned on what is half done, or old.
     /// Returns what was cleared up.
     pub async fn begin(&self) -> Result<Option<String>, NotCommitted> {
+        self.repository.whole().await?;
         if self.readonly.is_some() {
             return Ok(None);
         }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use bowline::api::ReleasePin;
+use bowline::api::{AuditEntry, Release, ReleasePin};
 use bowline::embedded::Embedded;
 use bowline::embedded::tree::{Layout, TreeOptions};
 use futures::StreamExt;
+use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use kube::runtime::watcher::{self, watcher};
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::{Shop, component, pin, release};
@@ -36,6 +38,7 @@ async fn reads_follow_the_files_and_writes_edit_them() {
     );
 
     // Only what changed is read again, by this process and by the next.
+    served.whole(&tree).await.unwrap();
     let quiet = served.sync(&tree).await.unwrap();
     assert_eq!(quiet.read, 0);
     shop.write("pins/staging/cart.yaml", &pin("cart", "staging", "cart-3"));
@@ -143,6 +146,7 @@ async fn helm_and_kustomize_are_left_alone_and_what_is_broken_is_told() {
         pins.get("cart-prod").await.unwrap().spec.release_ref.name,
         "cart-1"
     );
+    served.whole(&tree).await.unwrap();
     let problems: Vec<String> = tree
         .problems()
         .into_iter()
@@ -172,4 +176,96 @@ async fn helm_and_kustomize_are_left_alone_and_what_is_broken_is_told() {
         0,
         "a kustomization names releases/cart/cart-3.yaml",
     );
+}
+
+/// Lists the names of what is served of a kind.
+async fn names<K>(served: &Embedded) -> Vec<String>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let all: Api<K> = Api::all(served.client("shop"));
+    let all = all.list_metadata(&ListParams::default()).await.unwrap();
+    all.iter().map(ResourceExt::name_any).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn releases_and_the_log_are_read_when_somebody_asks() {
+    let shop = Shop::open(&["cart", "mail"]);
+    // A file of a release and a pin has to be read for the pin.
+    let both = format!(
+        "{}---\n{}",
+        release("news", 1),
+        pin("news", "dev", "news-1")
+    );
+    shop.write("news.yaml", &both);
+    let (served, tree) = Embedded::over(options(&shop)).await.unwrap();
+    assert_eq!(names::<ReleasePin>(&served).await.len(), 7);
+    let rest = served.sync(&tree).await.unwrap();
+    let entries = 6;
+    assert_eq!((rest.read, rest.stored), (6, 6 + entries), "{rest:?}");
+    drop((served, tree));
+
+    // Whoever asks for them finds all of them, and nobody reads them again.
+    std::fs::remove_dir_all(shop.place.path().join("cache")).unwrap();
+    let (served, tree) = Embedded::over(options(&shop)).await.unwrap();
+    assert_eq!(names::<Release>(&served).await.len(), 7);
+    assert_eq!(names::<AuditEntry>(&served).await.len(), entries);
+    assert_eq!(served.sync(&tree).await.unwrap().read, 0);
+    drop((served, tree));
+
+    // Where nobody asked, the next one goes on, and what went meanwhile is not there.
+    std::fs::remove_dir_all(shop.place.path().join("cache")).unwrap();
+    drop(Embedded::over(options(&shop)).await.unwrap());
+    std::fs::remove_file(shop.root.join("releases/mail/mail-3.yaml")).unwrap();
+    std::fs::remove_file(shop.root.join("pins/dev/mail.yaml")).unwrap();
+    let (served, _tree) = Embedded::over(options(&shop)).await.unwrap();
+    assert_eq!(names::<ReleasePin>(&served).await.len(), 6);
+    assert_eq!(names::<Release>(&served).await.len(), 6);
+    assert_eq!(names::<AuditEntry>(&served).await.len(), entries);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_stored_and_not_noted_is_not_served_for_ever() {
+    let shop = Shop::open(&["cart"]);
+    let folder = shop.place.path().join("cache/trees");
+    let note = || {
+        let mut trees = std::fs::read_dir(&folder).unwrap();
+        trees.next().unwrap().unwrap().path().join("index.json")
+    };
+    let open = async || {
+        let (served, tree) = Embedded::over(options(&shop)).await.unwrap();
+        served.whole(&tree).await.unwrap();
+        served
+    };
+    drop(open().await);
+    let before = std::fs::read(note()).unwrap();
+    for lost in [true, false] {
+        shop.write("more.yaml", &pin("mail", "dev", "mail-1"));
+        shop.write("releases/cart/cart-4.yaml", &release("cart", 4));
+        assert_eq!(names::<Release>(&open().await).await.len(), 4);
+        // As if the process had been killed after it stored, and before it noted what.
+        match lost {
+            true => std::fs::remove_file(note()).unwrap(),
+            false => std::fs::write(note(), &before).unwrap(),
+        }
+        std::fs::remove_file(shop.root.join("more.yaml")).unwrap();
+        std::fs::remove_file(shop.root.join("releases/cart/cart-4.yaml")).unwrap();
+        let served = open().await;
+        assert_eq!(names::<ReleasePin>(&served).await.len(), 3, "lost: {lost}");
+        assert_eq!(names::<Release>(&served).await.len(), 3, "lost: {lost}");
+        assert_eq!(names::<AuditEntry>(&served).await.len(), 3, "lost: {lost}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_namespace_is_that_of_the_releases_where_nothing_else_names_one() {
+    let shop = Shop::empty();
+    let unnamed = |text: String| text.replace("  namespace: shop\n", "");
+    shop.write("pin.yaml", &unnamed(pin("cart", "dev", "cart-1")));
+    shop.write("release.yaml", &release("cart", 1));
+    shop.commit("begin");
+    let (served, tree) = Embedded::over(options(&shop)).await.unwrap();
+    assert_eq!(tree.namespace(), "shop");
+    let pins: Api<ReleasePin> = Api::namespaced(served.client("shop"), "shop");
+    assert!(pins.get_opt("cart-dev").await.unwrap().is_some());
 }
