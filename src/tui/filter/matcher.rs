@@ -204,41 +204,49 @@ fn named(name: &str, environments: &[Arc<str>]) -> Vec<bool> {
 /// Case does not count unless the pattern has a capital letter.
 fn glob(pattern: &str, text: &str) -> bool {
     let exact = has_capital(pattern);
-    let same = |one: char, other: char| match one.is_ascii() && other.is_ascii() {
-        _ if one == other => true,
-        _ if exact => false,
-        true => one.eq_ignore_ascii_case(&other),
-        false => one.to_lowercase().eq(other.to_lowercase()),
+    if pattern.is_ascii() && text.is_ascii() {
+        let same = |one: u8, other: u8| one == other || !exact && one.eq_ignore_ascii_case(&other);
+        return fits(pattern.as_bytes(), text.as_bytes(), (b'*', b'?'), same);
+    }
+    let same = |one: char, other: char| {
+        one == other || !exact && one.to_lowercase().eq(other.to_lowercase())
     };
-    let (mut pattern, mut text) = (pattern.chars(), text.chars());
-    // Where to go on when what was tried after the last star did not fit.
-    let mut again: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
+    let characters = |text: &str| text.chars().collect::<Vec<char>>();
+    fits(&characters(pattern), &characters(text), ('*', '?'), same)
+}
+
+/// Goes through text and pattern side by side; what fits after a star is tried further on, until it does.
+fn fits<T: Copy + PartialEq>(
+    pattern: &[T],
+    text: &[T],
+    (many, one): (T, T),
+    same: impl Fn(T, T) -> bool,
+) -> bool {
+    let (mut at, mut here) = (0, 0);
+    // Behind the last star, and what the rest of the pattern is tried on.
+    let mut again: Option<(usize, usize)> = None;
     loop {
-        let (before, here) = (pattern.clone(), text.clone());
-        match (pattern.next(), text.next()) {
-            (Some('*'), _) => {
-                if pattern.as_str().is_empty() {
+        match (pattern.get(at), text.get(here)) {
+            (Some(&wanted), _) if wanted == many => {
+                at += 1;
+                if at == pattern.len() {
                     return true;
                 }
-                again = Some((before, here.clone()));
-                text = here;
-                continue;
+                again = Some((at, here));
             }
-            (Some('?'), Some(_)) => continue,
-            (Some(wanted), Some(found)) if same(wanted, found) => continue,
+            (Some(&wanted), Some(&found)) if wanted == one || same(wanted, found) => {
+                at += 1;
+                here += 1;
+            }
             (None, None) => return true,
-            _ => {}
+            _ => match again {
+                Some((star, from)) if from < text.len() => {
+                    (at, here) = (star, from + 1);
+                    again = Some((star, from + 1));
+                }
+                _ => return false,
+            },
         }
-        let Some((star, mut from)) = again else {
-            return false;
-        };
-        if from.next().is_none() {
-            return false;
-        }
-        text = from.clone();
-        pattern = star.clone();
-        pattern.next();
-        again = Some((star, from));
     }
 }
 
@@ -264,6 +272,11 @@ mod tests {
             ("v?.0", "v.0", false),
             ("rc", "RC", true),
             ("RC", "rc", false),
+            ("*é", "CAFÉ", true),
+            ("caf?", "café", true),
+            ("*É", "café", false),
+            ("a*b*", "acb", true),
+            ("a*bc", "abbc", true),
         ] {
             assert_eq!(glob(pattern, text), expected, "{pattern} {text}");
         }

@@ -213,6 +213,9 @@ impl Roster {
     }
 }
 
+/// How many rows are filtered sooner than a thread is begun for them.
+const SHARE: usize = 8 * 1024;
+
 /// Order and filter.
 impl Roster {
     /// Returns the filter.
@@ -274,25 +277,40 @@ impl Roster {
         self.shown = shown;
     }
 
-    /// Filters the rows that may be kept, and hides the others.
-    fn sift(&mut self, may: impl Fn(&Row) -> bool) {
+    /// Filters the rows that may be kept, and hides the others: many of them on every core, for somebody
+    /// types.
+    fn sift(&mut self, may: impl Fn(&Row) -> bool + Sync) {
         let Self {
             rows,
             marked,
             matcher,
             ..
         } = self;
-        let kept: Vec<bool> = rows
-            .iter_mut()
-            .map(|row| {
-                let Some(row) = row else {
-                    return false;
-                };
-                let is_marked = !marked.is_empty() && marked.contains(&row.key);
-                row.shown = may(row) && matcher.keeps(&row.facts, is_marked);
-                row.shown
-            })
-            .collect();
+        let (marked, matcher, may) = (&*marked, &*matcher, &may);
+        let sift = |row: &mut Option<Row>| {
+            let Some(row) = row else {
+                return false;
+            };
+            let is_marked = !marked.is_empty() && marked.contains(&row.key);
+            row.shown = may(row) && matcher.keeps(&row.facts, is_marked);
+            row.shown
+        };
+        let sift_all = |part: &mut [Option<Row>]| part.iter_mut().map(sift).collect::<Vec<bool>>();
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        let share = rows.len().div_ceil(workers).max(SHARE);
+        let kept = std::thread::scope(|scope| {
+            let mut parts = rows.chunks_mut(share);
+            let own = parts.next();
+            let others: Vec<_> = parts
+                .map(|part| scope.spawn(move || sift_all(part)))
+                .collect();
+            let mut kept = own.map(sift_all).unwrap_or_default();
+            for part in others {
+                let part = part.join();
+                kept.extend(part.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            }
+            kept
+        });
         let order = self.order.iter().copied();
         self.shown = order
             .filter(|slot| kept.get(*slot as usize) == Some(&true))
