@@ -140,6 +140,7 @@ fn options(root: &Path, cache: &Path) -> TreeOptions {
         directory: root.to_owned(),
         cache: Some(cache.to_owned()),
         namespace: None,
+        beside: None,
         user: "ana".to_owned(),
         variables: std::env::vars_os().collect(),
         layout: Layout::default(),

@@ -55,6 +55,15 @@ pub fn age(seconds: i64) -> String {
     }
 }
 
+/// Counts things whose word takes an s: `1 pin`, `2 pins`.
+pub fn counted(count: usize, words: &str) -> String {
+    let word = match count {
+        1 => words.strip_suffix('s').unwrap_or(words),
+        _ => words,
+    };
+    format!("{count} {word}")
+}
+
 /// Words a number of bytes: `812 B`, `4.7 KB`, `52 KB`, `1.3 MB`.
 pub fn bytes(count: u64) -> String {
     let mut size = count as f64;

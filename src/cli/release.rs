@@ -139,19 +139,28 @@ async fn create(
         return existing_is_the_same(arguments, existing, &made, &git, say).await;
     }
     say_sizes(&made, say);
-    if arguments.dry_run {
+    let would_be = |say: &mut dyn FnMut(String)| {
         say(format!("release {name} would be made"));
-        return Ok(Outcome::changes(print(arguments.output, &made)));
-    }
+        Ok(Outcome::changes(print(arguments.output, &made)))
+    };
     if let Some(commits) = commits::of(&connection, options)? {
         let operation = uuid::Uuid::new_v4().to_string();
         let tree = &commits.repository.tree;
         let reason = arguments.reason.as_deref();
         let proposal = repository::release(tree, &made, &operation, reason)?;
         proposal.warnings.iter().cloned().for_each(&mut *say);
+        if arguments.dry_run {
+            commits.admits(&proposal).await?;
+            let files = proposal.edits.iter().map(|edit| edit.path.as_str());
+            say(format!("in {}", files.collect::<Vec<_>>().join(", ")));
+            return would_be(say);
+        }
         let committed = commits.commit(&proposal).await?;
         let exit = commits::told(&committed, say);
         return Ok(Outcome::ending(print(arguments.output, &made), exit));
+    }
+    if arguments.dry_run {
+        return would_be(say);
     }
     match api.create(&PostParams::default(), &made).await {
         Ok(created) => {

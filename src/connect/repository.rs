@@ -72,6 +72,7 @@ pub(super) async fn open(
         directory: directory.to_owned(),
         cache: environment.cache_dir.clone(),
         namespace: options.namespace.clone(),
+        beside: options.context.clone(),
         user: options
             .impersonate
             .clone()

@@ -299,7 +299,8 @@ fn is_program(file: &Path) -> bool {
 /// Returns what git printed, or its complaint.
 fn told(command: &str, output: Output) -> Result<String, GitError> {
     match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        true => Ok(String::from_utf8(output.stdout)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())),
         false => Err(GitError::Refused {
             command: command.to_owned(),
             said: complaint(&output),

@@ -7,6 +7,8 @@
 pub enum Action {
     /// Leaves the screen, and on the matrix the program.
     Quit,
+    /// Leaves the program, whatever is open.
+    Leave,
     /// Goes back: closes what is open, clears what is set, leaves the screen.
     Back,
     /// Stops what is under way in front; never leaves the program with work undone.
@@ -165,7 +167,7 @@ pub enum Action {
 /// Every action with the word that keymaps name it by.
 #[rustfmt::skip]
 pub const WORDS: &[(&str, Action)] = &[
-    ("quit", Action::Quit), ("back", Action::Back), ("interrupt", Action::Interrupt),
+    ("quit", Action::Quit), ("leave", Action::Leave), ("back", Action::Back), ("interrupt", Action::Interrupt),
     ("history-back", Action::HistoryBack), ("history-forth", Action::HistoryForth),
     ("redraw", Action::Redraw), ("suspend", Action::Suspend),
     ("up", Action::Up), ("down", Action::Down), ("left", Action::Left), ("right", Action::Right),

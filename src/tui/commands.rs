@@ -179,7 +179,11 @@ pub fn run(
     let rest: Vec<&str> = words.collect();
     let said = |level, text: String| vec![Wish::Say(level, text)];
     match (name, rest.as_slice()) {
-        ("q" | "q!" | "quit", []) => {
+        ("q" | "quit", []) => {
+            super::update::quit(model, now, effects);
+            Vec::new()
+        }
+        ("q!", []) => {
             effects.push(Effect::Quit);
             Vec::new()
         }

@@ -289,7 +289,7 @@ pub(super) fn run(
     }
     match action {
         Action::Quit if model.stack.len() > 1 => close(model),
-        Action::Quit => quit(model, world, now, effects),
+        Action::Quit | Action::Leave => quit(model, now, effects),
         Action::Back | Action::HistoryBack => close(model),
         Action::Interrupt => match model.stack.len() {
             1 => say(
@@ -325,7 +325,7 @@ pub(super) fn run(
 }
 
 /// Leaves the program, unless something is being written.
-fn quit(model: &mut Model, _: &World, now: Timestamp, effects: &mut Vec<Effect>) {
+pub(super) fn quit(model: &mut Model, now: Timestamp, effects: &mut Vec<Effect>) {
     let writing = model
         .tasks
         .iter()
@@ -337,7 +337,7 @@ fn quit(model: &mut Model, _: &World, now: Timestamp, effects: &mut Vec<Effect>)
             model,
             now,
             Level::Warning,
-            "something is being written; q again when that is done",
+            "something is being written; leave when that is done, or :q! leaves at once",
         ),
         false => effects.push(Effect::Quit),
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::index::{Index, Recorded};
@@ -43,6 +44,9 @@ pub(super) struct Told {
 impl Told {
     /// Returns the commit that says who and why a file was changed.
     pub(super) fn teller(&self, file: &Changed) -> &Arc<Commit> {
+        if self.sides.is_empty() {
+            return &self.commit;
+        }
         self.sides.get(&made(file)).unwrap_or(&self.commit)
     }
 }
@@ -265,8 +269,8 @@ pub(super) fn take(
     }
     // What a commit left as it is now was just read.
     let now = read.iter().filter_map(|read| {
-        let pins = read.objects.iter().map(as_written);
-        Some((read.blob.as_deref()?, pins.collect::<Option<_>>()?))
+        let (blob, pins) = read.pins.as_ref()?;
+        Some((blob.as_str(), pins.as_slice()))
     });
     for change in changes(work, &news.commits, paths, before, &now.collect())? {
         let key = pin_key(&change.namespace, &change.name);
@@ -309,10 +313,13 @@ fn shared(entries: Vec<Entry>) -> Vec<Arc<Entry>> {
 }
 
 /// Returns a pin as the log would tell it; None where the object is none.
-fn as_written(loaded: &Loaded) -> Option<Pin> {
+pub(super) fn as_written(loaded: &Loaded) -> Option<Pin> {
     let held = &loaded.held;
-    let spec = serde_json::from_value(loaded.object["spec"].clone()).ok()?;
-    (held.resource == PINS).then(|| (held.namespace.clone(), held.name.clone(), spec))
+    if held.resource != PINS {
+        return None;
+    }
+    let spec = ReleasePinSpec::deserialize(&loaded.object["spec"]).ok()?;
+    Some((held.namespace.clone(), held.name.clone(), spec))
 }
 
 fn bear(births: &mut BTreeMap<String, i64>, file: &Changed, at: Timestamp) {
@@ -341,7 +348,7 @@ pub fn changes_of(
 }
 
 /// A pin of a file: its namespace as the file says it, its name and its spec.
-type Pin = (String, String, ReleasePinSpec);
+pub(super) type Pin = (String, String, ReleasePinSpec);
 
 /// Lists the changes that commits made to the pins of files; of the blobs in `known` it is known what they
 /// hold.
@@ -350,7 +357,7 @@ fn changes(
     commits: &[Told],
     mut paths: BTreeSet<String>,
     mut before: BTreeMap<String, ReleasePinSpec>,
-    known: &HashMap<&str, Vec<Pin>>,
+    known: &HashMap<&str, &[Pin]>,
 ) -> Result<Vec<Change>, GitError> {
     let mut wanted: Vec<(usize, &Changed)> = Vec::new();
     for (at, told) in commits.iter().enumerate().rev() {
@@ -373,7 +380,7 @@ fn changes(
             continue;
         };
         let pins = match known.get(blob.as_str()) {
-            Some(pins) => pins.clone(),
+            Some(pins) => pins.to_vec(),
             None => pins(&texts.next().flatten().unwrap_or_default()),
         };
         for (namespace, name, spec) in pins {

@@ -27,6 +27,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
+use tokio::task::JoinHandle;
 
 use super::status::Failure;
 use super::{Embedded, OpenError};
@@ -48,6 +49,9 @@ pub struct TreeOptions {
     pub cache: Option<PathBuf>,
     /// The namespace of objects that name none; that of the others where it is left out.
     pub namespace: Option<String>,
+    /// The cluster that says how pins are doing, where there is one: what it says is kept apart from what
+    /// others say.
+    pub beside: Option<String>,
     /// Who one is.
     pub user: String,
     /// The variables that git runs with.
@@ -112,10 +116,12 @@ pub struct Tree {
     layout: Layout,
     kept: PathBuf,
     index: Mutex<Arc<Index>>,
-    /// What a cluster says of pins, by namespace and name.
-    statuses: Mutex<BTreeMap<(String, String), Value>>,
+    /// What a cluster says of pins, by namespace and name; nothing until it is asked.
+    statuses: Mutex<Option<BTreeMap<(String, String), Value>>>,
     /// One at a time looks at the files.
     syncing: tokio::sync::Mutex<()>,
+    /// The index, while it is being written.
+    keeping: Mutex<Option<JoinHandle<()>>>,
     /// Keeps the directory of a cache that nobody shares.
     _own: Option<tempfile::TempDir>,
 }
@@ -249,6 +255,10 @@ impl Tree {
         self.locked().clone()
     }
 
+    fn keeping(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
+        self.keeping.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn locked(&self) -> MutexGuard<'_, Arc<Index>> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -305,8 +315,9 @@ fn prepare(options: TreeOptions) -> Result<(String, PathBuf, Tree), TreeError> {
     let layout = Layout::read(work.scope(), options.layout)?;
     let (folder, own) = match &options.cache {
         Some(cache) => {
-            let namespace = options.namespace.as_deref().unwrap_or_default();
-            let name = format!("{}\0{namespace}", work.scope().display());
+            let [namespace, beside] = [&options.namespace, &options.beside]
+                .map(|name| name.as_deref().unwrap_or_default());
+            let name = format!("{}\0{namespace}\0{beside}", work.scope().display());
             let name: String = read::hash(name.as_bytes()).chars().take(16).collect();
             (cache.join("trees").join(name), None)
         }
@@ -338,6 +349,7 @@ fn prepare(options: TreeOptions) -> Result<(String, PathBuf, Tree), TreeError> {
         index: Mutex::new(Arc::new(index)),
         statuses: Mutex::default(),
         syncing: tokio::sync::Mutex::new(()),
+        keeping: Mutex::default(),
         _own: own,
     };
     Ok((options.user, store, tree))

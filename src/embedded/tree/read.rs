@@ -10,8 +10,8 @@ use memchr::memmem;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::chronicle::{self, Pin};
 use super::index::{Held, Known, Stat};
-use super::sync::PINS;
 use crate::api::labels;
 use crate::embedded::catalog::{Catalog, Resource};
 use crate::embedded::object::{self, Writer, meta, meta_mut};
@@ -29,8 +29,8 @@ pub(super) struct Read {
     pub(super) path: String,
     pub(super) known: Known,
     pub(super) objects: Vec<Loaded>,
-    /// What git calls a file that says this, where it holds pins.
-    pub(super) blob: Option<String>,
+    /// What git calls a file that says this, and its pins, where it holds nothing else.
+    pub(super) pins: Option<(String, Vec<Pin>)>,
 }
 
 /// What became of a file that changed.
@@ -88,7 +88,7 @@ impl Reader<'_> {
                 path: path.to_owned(),
                 known,
                 objects: Vec::new(),
-                blob: None,
+                pins: None,
             });
         }
         let mut read = Read {
@@ -99,12 +99,15 @@ impl Reader<'_> {
                 ..Known::default()
             },
             objects: Vec::new(),
-            blob: None,
+            pins: None,
         };
         self.understand(&mut read, &bytes);
-        let mut objects = read.objects.iter();
-        if read.known.problems.is_empty() && objects.any(|loaded| loaded.held.resource == PINS) {
-            read.blob = blob_id(&bytes);
+        let pins = read.objects.iter().map(chronicle::as_written);
+        let pins: Option<Vec<Pin>> = pins.collect();
+        if read.known.problems.is_empty()
+            && let Some(pins) = pins.filter(|pins| !pins.is_empty())
+        {
+            read.pins = blob_id(&bytes).map(|id| (id, pins));
         }
         Looked::At(read)
     }

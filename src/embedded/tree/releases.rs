@@ -77,9 +77,14 @@ pub(super) fn dealt(work: &WorkTree, commits: &[Told]) -> Result<Vec<Dealt>, Git
     for told in commits {
         let at = told.commit.at;
         // One that did nothing is one that does not do what it says.
-        note(&told.commit, at);
+        let own = note(&told.commit, at);
         for file in &told.commit.files {
-            if let Some(number) = note(told.teller(file), at) {
+            let teller = told.teller(file);
+            let number = match Arc::ptr_eq(teller, &told.commit) {
+                true => own,
+                false => note(teller, at),
+            };
+            if let Some(number) = number {
                 let mut read = |blob: &Option<String>| {
                     blobs.push(blob.clone()?);
                     Some(blobs.len() - 1)

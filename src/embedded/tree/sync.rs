@@ -76,24 +76,24 @@ impl Embedded {
         tree: &Arc<Tree>,
         statuses: BTreeMap<(String, String), Value>,
     ) -> Result<(), TreeError> {
-        let moved: BTreeSet<(String, String)> = {
+        let known = {
             let mut known = tree.statuses.lock().unwrap_or_else(PoisonError::into_inner);
-            let changed =
-                |(key, value): &(&(String, String), &Value)| known.get(*key) != Some(*value);
-            let new = statuses.iter().filter(changed).map(|(key, _)| key.clone());
-            let gone = known
-                .keys()
-                .filter(|key| !statuses.contains_key(*key))
-                .cloned();
-            let moved = new.chain(gone).collect();
-            *known = statuses;
-            moved
+            known.replace(statuses.clone())
         };
-        let paths: BTreeSet<String> = moved
-            .iter()
-            .filter_map(|(namespace, name)| tree.place(PINS, namespace, name))
-            .map(|place| place.path)
-            .collect();
+        let paths: BTreeSet<String> = match known {
+            // What another process was told may be stored, of pins that the cluster has no more.
+            None => tree.files_of_pins(),
+            Some(known) => {
+                let new = statuses.iter();
+                let new = new.filter(|(key, said)| known.get(*key) != Some(*said));
+                let gone = known.keys().filter(|key| !statuses.contains_key(*key));
+                let moved = new.map(|(key, _)| key).chain(gone);
+                moved
+                    .filter_map(|(namespace, name)| tree.place(PINS, namespace, name))
+                    .map(|place| place.path)
+                    .collect()
+            }
+        };
         if paths.is_empty() {
             return Ok(());
         }
@@ -217,9 +217,17 @@ impl Shared {
         look.index.revision = self.store.newest().await.map_err(Failure::from)?;
         let index = Arc::new(look.index);
         *tree.locked() = index.clone();
+        // One after the other; what is only begun is kept behind the back of whoever waits.
+        let earlier = tree.keeping().take();
+        if let Some(earlier) = earlier {
+            let _ = earlier.await;
+        }
         let kept = tree.clone();
         let keeping = tokio::task::spawn_blocking(move || index.write(&kept.kept));
-        let _ = keeping.await;
+        match extent {
+            Extent::Whole => drop(keeping.await),
+            Extent::Pressing => *tree.keeping() = Some(keeping),
+        }
         Ok(Synced {
             stored,
             ..look.synced
@@ -493,7 +501,8 @@ impl Tree {
             }
         }
         let fills = on_every_core(counting, |(held, object, born, namespace)| {
-            let status = statuses.get(&(namespace.clone(), held.name.clone()));
+            let key = (namespace.clone(), held.name.clone());
+            let status = statuses.as_ref().and_then(|said| said.get(&key));
             fill(index, held, object, born, &namespace, status, catalog)
         });
         // What was in a file and is in none any more.

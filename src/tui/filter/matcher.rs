@@ -1,5 +1,6 @@
 //! A filter made ready to look at many rows.
 
+use std::fmt;
 use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
@@ -12,7 +13,7 @@ use super::{Ask, Filter, OfPlace, has_capital};
 const EXPRESSION: usize = 1 << 20;
 
 /// A filter made ready for the environments that there are.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Matcher {
     texts: Vec<(bool, Text)>,
     selectors: Vec<(bool, Ready)>,
@@ -23,14 +24,14 @@ pub struct Matcher {
 }
 
 /// What is looked for in the text, and the columns whose names have it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Text {
     search: Search,
     columns: Vec<bool>,
     in_a_column: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Search {
     Folded(String),
     Exact(String),
@@ -129,9 +130,9 @@ impl OfPlace {
             Self::Held => place.held,
             Self::Bad => place.bad,
             Self::Mine => place.mine,
-            Self::Release(pattern) => {
+            Self::Release(glob) => {
                 let (name, version) = facts.release(place);
-                glob(pattern, name) || (!version.is_empty() && glob(pattern, version))
+                glob.fits(name) || (!version.is_empty() && glob.fits(version))
             }
         }
     }
@@ -187,32 +188,53 @@ pub(super) fn expression(pattern: &str) -> Result<Regex, regex::Error> {
 
 /// Returns the columns that a name means: those that it names, else those that begin with it.
 fn named(name: &str, environments: &[Arc<str>]) -> Vec<bool> {
-    let exact: Vec<bool> = environments.iter().map(|known| glob(name, known)).collect();
+    let columns = |glob: Glob| -> Vec<bool> {
+        let fit = environments.iter().map(|known| glob.fits(known));
+        fit.collect()
+    };
+    let exact = columns(Glob::new(name));
     match exact.contains(&true) {
         true => exact,
-        false => {
-            let begins = format!("{name}*");
-            environments
-                .iter()
-                .map(|known| glob(&begins, known))
-                .collect()
-        }
+        false => columns(Glob::new(&format!("{name}*"))),
     }
 }
 
-/// Tells whether a text is as a pattern says, in which `*` stands for anything and `?` for one character.
-/// Case does not count unless the pattern has a capital letter.
-fn glob(pattern: &str, text: &str) -> bool {
-    let exact = has_capital(pattern);
-    if pattern.is_ascii() && text.is_ascii() {
-        let same = |one: u8, other: u8| one == other || !exact && one.eq_ignore_ascii_case(&other);
-        return fits(pattern.as_bytes(), text.as_bytes(), (b'*', b'?'), same);
+/// A pattern in which `*` stands for anything and `?` for one character. Case does not count unless the
+/// pattern has a capital letter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Glob {
+    pattern: String,
+    exact: bool,
+}
+
+impl fmt::Display for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.pattern)
     }
-    let same = |one: char, other: char| {
-        one == other || !exact && one.to_lowercase().eq(other.to_lowercase())
-    };
-    let characters = |text: &str| text.chars().collect::<Vec<char>>();
-    fits(&characters(pattern), &characters(text), ('*', '?'), same)
+}
+
+impl Glob {
+    /// Reads a pattern; everything is one.
+    pub fn new(pattern: &str) -> Self {
+        Self {
+            pattern: pattern.to_owned(),
+            exact: has_capital(pattern),
+        }
+    }
+
+    fn fits(&self, text: &str) -> bool {
+        let Self { pattern, exact } = self;
+        if pattern.is_ascii() && text.is_ascii() {
+            let same =
+                |one: u8, other: u8| one == other || !exact && one.eq_ignore_ascii_case(&other);
+            return fits(pattern.as_bytes(), text.as_bytes(), (b'*', b'?'), same);
+        }
+        let same = |one: char, other: char| {
+            one == other || !exact && one.to_lowercase().eq(other.to_lowercase())
+        };
+        let characters = |text: &str| text.chars().collect::<Vec<char>>();
+        fits(&characters(pattern), &characters(text), ('*', '?'), same)
+    }
 }
 
 /// Goes through text and pattern side by side; what fits after a star is tried further on, until it does.
@@ -278,7 +300,7 @@ mod tests {
             ("a*b*", "acb", true),
             ("a*bc", "abbc", true),
         ] {
-            assert_eq!(glob(pattern, text), expected, "{pattern} {text}");
+            assert_eq!(Glob::new(pattern).fits(text), expected, "{pattern} {text}");
         }
     }
 }

@@ -26,7 +26,7 @@ mod tests;
 use std::fmt;
 
 pub use facts::{Facts, Standing, View};
-pub use matcher::Matcher;
+pub use matcher::{Glob, Matcher};
 pub use read::{Problem, Read, read};
 pub use selector::Selector;
 
@@ -81,7 +81,7 @@ pub enum OfPlace {
     /// Whether the user changed it last, or holds it.
     Mine,
     /// What runs.
-    Release(String),
+    Release(Glob),
 }
 
 /// How two numbers compare.
@@ -251,7 +251,9 @@ impl fmt::Display for Ask {
                     .find(|(_, known)| known == relation);
                 write!(f, "behind:{}{number}", sign.map_or("", |(sign, _)| sign))
             }
-            Self::Place(OfPlace::Release(name)) => write!(f, "release:{}", value(name)),
+            Self::Place(OfPlace::Release(glob)) => {
+                write!(f, "release:{}", value(&glob.to_string()))
+            }
             // The keywords.
             Self::Marked | Self::Place(_) => Ok(()),
         }

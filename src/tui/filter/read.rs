@@ -1,7 +1,7 @@
 //! Reads a filter while it is typed: what is complete counts, what is not is said with its column.
 
 use super::selector::{Requirement, Selector, Wanted};
-use super::{Ask, Filter, KEYWORDS, OfPlace, Relation, Term};
+use super::{Ask, Filter, Glob, KEYWORDS, OfPlace, Relation, Term};
 use crate::engine::matrix::Health;
 
 /// What was read.
@@ -200,7 +200,7 @@ impl<'t> Cursor<'t> {
             "health" => health(&value).map_err(|message| (at, message)),
             "behind" => behind(&value).map_err(|message| (at, message)),
             "env" => Ok(Ask::Environment(value)),
-            _ => Ok(Ask::Place(OfPlace::Release(value))),
+            _ => Ok(Ask::Place(OfPlace::Release(Glob::new(&value)))),
         }
     }
 

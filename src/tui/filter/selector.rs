@@ -40,7 +40,7 @@ pub enum Wanted {
 }
 
 /// A selector made ready to look at many labels: each question is whether a text is among them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Ready(Vec<(bool, Vec<Finder<'static>>)>);
 
 impl Ready {

@@ -286,25 +286,31 @@ impl Roster {
             matcher,
             ..
         } = self;
-        let (marked, matcher, may) = (&*marked, &*matcher, &may);
-        let sift = |row: &mut Option<Row>| {
-            let Some(row) = row else {
-                return false;
-            };
-            let is_marked = !marked.is_empty() && marked.contains(&row.key);
-            row.shown = may(row) && matcher.keeps(&row.facts, is_marked);
-            row.shown
+        let (marked, may) = (&*marked, &may);
+        // Each has a matcher of its own: there is something in an expression that only one can use.
+        let sift = |part: &mut [Option<Row>], matcher: Matcher| -> Vec<bool> {
+            let rows = part.iter_mut().map(|row| {
+                let Some(row) = row else {
+                    return false;
+                };
+                let is_marked = !marked.is_empty() && marked.contains(&row.key);
+                row.shown = may(row) && matcher.keeps(&row.facts, is_marked);
+                row.shown
+            });
+            rows.collect()
         };
-        let sift_all = |part: &mut [Option<Row>]| part.iter_mut().map(sift).collect::<Vec<bool>>();
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
         let share = rows.len().div_ceil(workers).max(SHARE);
         let kept = std::thread::scope(|scope| {
             let mut parts = rows.chunks_mut(share);
             let own = parts.next();
             let others: Vec<_> = parts
-                .map(|part| scope.spawn(move || sift_all(part)))
+                .map(|part| {
+                    let matcher = matcher.clone();
+                    scope.spawn(move || sift(part, matcher))
+                })
                 .collect();
-            let mut kept = own.map(sift_all).unwrap_or_default();
+            let mut kept = own.map_or_else(Vec::new, |part| sift(part, matcher.clone()));
             for part in others {
                 let part = part.join();
                 kept.extend(part.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));

@@ -19,6 +19,7 @@ use crate::api::{labels, names};
 use crate::engine::audit::{self, Finding, Span};
 use crate::engine::world::Source;
 use crate::engine::world::feed::Touched;
+use crate::text;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Compared, Comparison, Effect, Place, Record, Ticket};
 use crate::tui::filter::{Facts, Filter};
@@ -220,7 +221,7 @@ impl State {
         });
         if !verdict.warnings.is_empty() {
             parts.push((
-                format!("{} warnings", verdict.warnings.len()),
+                text::counted(verdict.warnings.len(), "warnings"),
                 Role::Warning,
             ));
         }

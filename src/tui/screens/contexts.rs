@@ -2,6 +2,7 @@
 
 use super::{Handled, Scene};
 use crate::connect::Known;
+use crate::text;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Destination, Effect, Ticket};
 use crate::tui::filter::{Facts, Filter};
@@ -137,10 +138,10 @@ impl State {
             .filter(|known| known.protected && !known.readonly)
             .count();
         let all = contexts().count();
-        let mut parts = vec![(format!("{all} contexts"), Role::Muted)];
+        let mut parts = vec![(text::counted(all, "contexts"), Role::Muted)];
         if all < self.rows.total() {
             let namespaces = self.rows.total() - all;
-            parts.push((format!("{namespaces} namespaces"), Role::Muted));
+            parts.push((text::counted(namespaces, "namespaces"), Role::Muted));
         }
         if protected > 0 {
             parts.push((format!("{protected} protected"), Role::Warning));

@@ -8,6 +8,7 @@ use super::list::kubectl_get;
 use super::{Handled, Scene};
 use crate::api::release::Revision;
 use crate::engine::world::{Key, World};
+use crate::text;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Effect, Object, Ticket};
 use crate::tui::filter::{Facts, Filter, Matcher};
@@ -188,7 +189,7 @@ impl State {
     pub fn totals(&self) -> Vec<(String, Role)> {
         match &self.text {
             Text::Lines(lines) => {
-                let mut parts = vec![(format!("{} lines", lines.len()), Role::Muted)];
+                let mut parts = vec![(text::counted(lines.len(), "lines"), Role::Muted)];
                 if !self.filter.is_empty() {
                     parts.push((format!("{} found", self.found.len()), Role::Match));
                 }

@@ -117,7 +117,7 @@ impl State {
     /// Returns the totals, for the line under the header.
     pub fn totals(&self, world: &World) -> Vec<(String, Role)> {
         let totals = self.roster.totals();
-        let mut parts = vec![(format!("{} {}", totals.rows, self.title()), Role::Muted)];
+        let mut parts = vec![(text::counted(totals.rows, self.title()), Role::Muted)];
         let count =
             |count: usize, word: &str, role| (count > 0).then(|| (format!("{count} {word}"), role));
         match self.kind {

@@ -18,6 +18,7 @@ use super::Handled;
 use crate::api::audit::AuditEntry;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source, World};
+use crate::text;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Effect, Place, Ticket};
 use crate::tui::filter::{self, Filter};
@@ -85,7 +86,6 @@ impl State {
         };
         let totals = roster.totals();
         let parts = [
-            (totals.rows, "components", Role::Muted),
             (totals.degraded, "degraded", Role::Degraded),
             (totals.progressing, "rolling", Role::Progressing),
             (totals.held, "held", Role::Hold),
@@ -93,9 +93,10 @@ impl State {
             (roster.marked().len(), "marked", Role::Marked),
         ];
         let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
-        parts
-            .map(|(count, word, role)| (format!("{count} {word}"), role))
-            .collect()
+        let parts = parts.map(|(count, word, role)| (format!("{count} {word}"), role));
+        let rows =
+            (totals.rows > 0).then(|| (text::counted(totals.rows, "components"), Role::Muted));
+        rows.into_iter().chain(parts).collect()
     }
 
     /// Returns what the cursor is on.

@@ -197,6 +197,10 @@ fn new_objects_lie_where_their_neighbours_do_or_where_the_layout_says() {
 
     // A release of what lies in the repository refers to it, once that is pushed.
     shop.ends("release create cart --version v4", 5, "push");
+    let head = shop.head();
+    let line = "release create cart --version v4 --embed --dry-run";
+    shop.ends(line, 3, "in releases/cart/cart-v4.yaml");
+    assert_eq!(shop.head(), head);
     shop.ends("release create cart --version v4 --embed", 0, "cart-v4");
     assert_eq!(shop.numstat()[0].0, "releases/cart/cart-v4.yaml");
     shop.write(

@@ -19,6 +19,7 @@ fn options(shop: &Shop) -> TreeOptions {
         directory: shop.root.clone(),
         cache: Some(shop.place.path().join("cache")),
         namespace: None,
+        beside: None,
         user: "ana".to_owned(),
         variables: std::env::vars_os().collect(),
         layout: Layout::default(),

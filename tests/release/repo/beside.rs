@@ -130,4 +130,13 @@ async fn readiness_comes_from_the_cluster() {
     assert!(!ran.err.contains("is not known"), "{}", ran.err);
     // The cluster is only read.
     assert!(pins.get_opt("cart-staging").await.unwrap().is_none());
+    // What it said is not repeated where it is not asked, nor when it has the pin no more.
+    let flags = std::mem::take(&mut shop.flags);
+    let ran = shop.ends("status", 0, "cart-2");
+    assert!(!ran.out.contains("● cart-2"), "{}", ran.out);
+    shop.flags = flags;
+    shop.ends("status", 0, "● cart-2");
+    pins.delete("cart-dev", &Default::default()).await.unwrap();
+    let ran = shop.ends("status", 0, "cart-2");
+    assert!(!ran.out.contains("● cart-2"), "{}", ran.out);
 }

@@ -23,6 +23,9 @@ const VALUES: u16 = 13;
 /// As many warnings about the files are shown.
 const WARNINGS: usize = 3;
 
+/// Below so many columns there is no room for a button beside a text.
+const NARROW: u16 = 60;
+
 impl State {
     /// Draws it.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
@@ -285,6 +288,11 @@ impl State {
         };
         sheet.line(row + 3).skip(3).put(words, role);
         let end = sheet.width();
+        // On a narrow screen what is typed needs the place, and esc cancels as well.
+        let button = match confirmation.takes_text() && end < NARROW {
+            true => 0,
+            false => 11,
+        };
         // From right to left: what is written first is filled up with blanks to its left.
         let mut pen = sheet.line(row + 2);
         match confirmation.demand.is_key() {
@@ -298,10 +306,11 @@ impl State {
                     .skip(1)
                     .put("[ y apply ]", apply);
             }
-            false => {
-                pen.to(end.saturating_sub(11))
+            false if button > 0 => {
+                pen.to(end.saturating_sub(button))
                     .put("[ Cancel ]", Role::ButtonFocused);
             }
+            false => {}
         }
         let mut pen = sheet.line(row + 2);
         pen.skip(3);
@@ -320,7 +329,7 @@ impl State {
             let area = Rect {
                 x: sheet.area.x + column,
                 y: sheet.area.y + row + 2,
-                width: end.saturating_sub(column + 12),
+                width: end.saturating_sub(column + button + 1),
                 height: 1,
             };
             sheet.part(area).widget(&confirmation.line);
