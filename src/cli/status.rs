@@ -156,7 +156,12 @@ impl Matrix {
             );
         }
         let legend = "● ready   ◐ progressing   ✖ degraded   ⚓ held   -n behind   · not deployed";
-        format!("{}\n{legend}\n", output::table(&table))
+        let mut cells = self.rows.iter().flat_map(|row| row.cells.iter().flatten());
+        let unknown = match cells.any(|cell| cell.health == Health::Unknown) {
+            true => "   ? not known",
+            false => "",
+        };
+        format!("{}\n{legend}{unknown}\n", output::table(&table))
     }
 
     fn value(&self) -> Value {

@@ -129,7 +129,7 @@ pub(super) fn pin_key(namespace: &str, name: &str) -> String {
 
 /// Returns what counts of a pin's spec, in one form however it is written.
 pub(super) fn spec(written: &Value) -> Value {
-    let read = serde_json::from_value::<ReleasePinSpec>(written.clone());
+    let read = ReleasePinSpec::deserialize(written);
     let read = read.and_then(serde_json::to_value);
     read.unwrap_or_else(|_| written.clone())
 }

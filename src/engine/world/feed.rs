@@ -7,7 +7,6 @@
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
-use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 use jiff::Timestamp;
 use kube::api::{ListParams, PartialObjectMeta};
@@ -210,76 +209,21 @@ impl Backoff for Pauses {
     }
 }
 
-/// How a list comes at first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lists {
-    /// Object by object, in the watch itself: the first row is there at once, and nothing waits for a page.
-    Streamed,
-    /// Page by page, from servers that know no better.
-    Paged,
-}
-
-/// A server that streams lists says when one is at its end; from one that says nothing for so long, pages
-/// are asked for.
-const SILENCE: Duration = match cfg!(test) {
-    true => Duration::from_millis(500),
-    false => Duration::from_secs(5),
-};
-
-fn watched<K>(api: &Api<K>, lists: Lists) -> BoxStream<'static, watcher::Result<watcher::Event<K>>>
-where
-    K: Resource + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
-{
-    let config = match lists {
-        Lists::Streamed => watcher::Config::default().streaming_lists(),
-        Lists::Paged => watcher::Config::default(),
-    };
-    let events = watcher(api.clone(), config);
-    events.backoff(Pauses::default()).boxed()
-}
-
-/// Tells whether a server does not know how to stream a list.
-fn refuses_to_stream(error: &watcher::Error) -> bool {
-    match error {
-        watcher::Error::WatchStartFailed(kube::Error::Api(answer))
-        | watcher::Error::WatchFailed(kube::Error::Api(answer)) => is_refusal(answer.code),
-        watcher::Error::WatchError(answer) => is_refusal(answer.code),
-        _ => false,
-    }
-}
-
-fn is_refusal(code: u16) -> bool {
-    matches!(code, 400 | 405 | 422)
-}
-
 /// Follows one kind for ever.
 async fn follow<K>(api: Api<K>, source: Source, sink: Sink, tell: fn(&mut World, Event<K>))
 where
     K: Resource + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
 {
-    let mut lists = Lists::Streamed;
-    let mut events = watched(&api, lists);
+    let events = watcher(api.clone(), watcher::Config::default()).backoff(Pauses::default());
+    let mut events = std::pin::pin!(events);
     let mut listed = false;
     // When the watch failed last, until it is known to run again.
     let mut failed: Option<Instant> = None;
     loop {
-        let streams = !listed && lists == Lists::Streamed;
         let next = match failed {
-            None if streams => tokio::time::timeout(SILENCE, events.next()).await,
             None => Ok(events.next().await),
             Some(since) => tokio::time::timeout_at(since + TRIED_AGAIN, events.next()).await,
         };
-        let has_to_page = match &next {
-            Ok(Some(Err(error))) => refuses_to_stream(error),
-            Err(_) => failed.is_none(),
-            _ => false,
-        };
-        if streams && has_to_page {
-            lists = Lists::Paged;
-            events = watched(&api, lists);
-            failed = None;
-            continue;
-        }
         let event = match next {
             Ok(Some(event)) => event,
             Ok(None) => return,

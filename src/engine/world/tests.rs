@@ -1,13 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::StreamExt;
-use http::Request;
 use kube::api::{Api, DeleteParams, PostParams};
-use kube::client::Body;
 use proptest::prelude::*;
 use serde_json::json;
-use tower::Service;
 
 use super::*;
 use crate::embedded::Embedded;
@@ -257,51 +253,4 @@ async fn a_feed_follows_a_server() {
         .await;
     assert!(feed.world().is_live());
     assert_eq!(touched.next().await, Some(told));
-}
-
-/// What an older server does with what it does not know.
-#[derive(Clone, Copy, Debug)]
-enum Older {
-    Refuses,
-    TakesNoNotice,
-}
-
-#[tokio::test]
-async fn a_server_that_streams_no_lists_is_asked_for_pages() {
-    for older in [Older::Refuses, Older::TakesNoNotice] {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("store.db");
-        let embedded = Embedded::open(&file, "ana").await.unwrap();
-        let lists = Arc::new(AtomicUsize::new(0));
-        let counted = lists.clone();
-        let service = tower::service_fn(move |request: Request<Body>| {
-            let (mut parts, body) = request.into_parts();
-            let query = parts.uri.query().unwrap_or_default().to_owned();
-            let unknown: &[&str] = match older {
-                Older::Refuses => &["NotOlderThan"],
-                Older::TakesNoNotice => &[
-                    "sendInitialEvents=true",
-                    "resourceVersionMatch=NotOlderThan",
-                ],
-            };
-            if query.contains("sendInitialEvents") {
-                let uri = parts.uri.to_string();
-                let uri = unknown.iter().fold(uri, |uri, word| uri.replace(word, ""));
-                parts.uri = uri.parse().unwrap();
-            }
-            if !query.contains("watch=") {
-                counted.fetch_add(1, Ordering::Relaxed);
-            }
-            let mut embedded = embedded.clone();
-            async move {
-                let answer = Service::call(&mut embedded, Request::from_parts(parts, body)).await;
-                Ok::<_, tower::BoxError>(answer.unwrap_or_else(|never| match never {}))
-            }
-        });
-        let client = kube::Client::new(service, "shop");
-        let mut feed = feed::Feed::start(&client, None);
-        feed.until(World::is_live).await;
-        let lists = lists.load(Ordering::Relaxed);
-        assert!(lists >= Source::ALL.len(), "{older:?}: {lists}");
-    }
 }

@@ -36,6 +36,8 @@ enum Search {
     Folded(String),
     Exact(String),
     Expression(Regex),
+    /// An expression for the text in lower case.
+    FoldedExpression(Regex),
 }
 
 impl Matcher {
@@ -56,9 +58,10 @@ impl Matcher {
                 }
                 Ask::Pattern(pattern) => {
                     // Whoever reads a filter tries its expressions.
-                    if let Ok(expression) = expression(pattern) {
-                        let text = Text::new(Search::Expression(expression), environments);
-                        matcher.texts.push((negated, text));
+                    if let Ok(search) = Search::expression(pattern) {
+                        matcher
+                            .texts
+                            .push((negated, Text::new(search, environments)));
                     }
                 }
                 Ask::Labels(selector) => matcher.selectors.push((negated, Ready::new(selector))),
@@ -162,28 +165,47 @@ impl Text {
 }
 
 impl Search {
+    /// Makes an expression ready. One in which case does not count is tried on the text in lower case, where
+    /// what it is to begin with is found many times sooner.
+    fn expression(pattern: &str) -> Result<Self, regex::Error> {
+        let names_letters = ["\\x", "\\u", "\\p", "(?"];
+        let named = names_letters.iter().any(|word| pattern.contains(word));
+        match counts_case(pattern) || named || !pattern.is_ascii() {
+            true => expression(pattern).map(Self::Expression),
+            false => by_lines(pattern).build().map(Self::FoldedExpression),
+        }
+    }
+
     fn finds(&self, text: &str, folded: &str) -> bool {
         match self {
             Self::Folded(word) => folded.contains(word.as_str()),
             Self::Exact(word) => text.contains(word.as_str()),
             Self::Expression(expression) => expression.is_match(text),
+            Self::FoldedExpression(expression) => expression.is_match(folded),
         }
     }
 }
 
 /// Makes an expression that reads line by line, in which a capital letter makes case count.
 pub(super) fn expression(pattern: &str) -> Result<Regex, regex::Error> {
+    let case = counts_case(pattern);
+    by_lines(pattern).case_insensitive(!case).build()
+}
+
+fn by_lines(pattern: &str) -> RegexBuilder {
+    let mut builder = RegexBuilder::new(pattern);
+    builder.multi_line(true).size_limit(EXPRESSION);
+    builder
+}
+
+/// Tells whether an expression has a capital letter, but for those that stand for a class.
+fn counts_case(pattern: &str) -> bool {
     let mut escaped = false;
-    let capital = pattern.chars().any(|c| {
+    pattern.chars().any(|c| {
         let counts = !escaped && c.is_uppercase();
         escaped = c == '\\' && !escaped;
         counts
-    });
-    RegexBuilder::new(pattern)
-        .case_insensitive(!capital)
-        .multi_line(true)
-        .size_limit(EXPRESSION)
-        .build()
+    })
 }
 
 /// Returns the columns that a name means: those that it names, else those that begin with it.
@@ -301,6 +323,23 @@ mod tests {
             ("a*bc", "abbc", true),
         ] {
             assert_eq!(Glob::new(pattern).fits(text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn expressions_read_lines_and_small_letters_mean_any() {
+        for (pattern, text, expected) in [
+            ("^api$", "Cart-API\nAPI", true),
+            ("^API$", "cart-api\napi", false),
+            ("[^a-z]", "CART", false),
+            ("\\S-\\d", "X-1", true),
+            ("\\x41pi", "api", true),
+            ("é$", "CAFÉ", true),
+            ("(?-i)api", "API", false),
+        ] {
+            let search = Search::expression(pattern).unwrap();
+            let found = search.finds(text, &text.to_lowercase());
+            assert_eq!(found, expected, "{pattern} {text}");
         }
     }
 }

@@ -88,6 +88,7 @@ fn there_is_always_a_way_back_and_out() {
         }
         for modes in &STACKS[..4] {
             assert!(keymap.keys_for(modes, Action::Quit).is_some());
+            assert!(keymap.keys_for(modes, Action::Leave).is_some());
             assert!(keymap.keys_for(modes, Action::Help).is_some());
         }
     }
