@@ -319,7 +319,7 @@ impl<'l, 't> Builder<'l, 't> {
     /// of them where that is what is written, and are refused where it would be another.
     fn key(
         &self,
-        text: &Cow<'_, str>,
+        text: &str,
         style: ScalarStyle,
         tag: Option<&Tag>,
         at: Marker,
@@ -331,7 +331,7 @@ impl<'l, 't> Builder<'l, 't> {
                 at,
             ));
         }
-        match self.scalar(text.clone(), style, tag, at)? {
+        match self.scalar(Cow::Borrowed(text), style, tag, at)? {
             Value::String(key) => Ok(key),
             Value::Null => Err(self.unsupported(
                 "a key that is empty or null".to_owned(),
@@ -340,11 +340,11 @@ impl<'l, 't> Builder<'l, 't> {
             )),
             other => {
                 let canonical = other.to_string();
-                if canonical == *text {
+                if canonical == text {
                     return Ok(canonical);
                 }
                 Err(self.unsupported(
-                    format!("key {} would become {canonical}", shown(&text)),
+                    format!("key {} would become {canonical}", shown(text)),
                     "quote the key",
                     at,
                 ))

@@ -160,11 +160,11 @@ impl Index {
         let kept = std::fs::read(file).ok();
         let kept = kept.and_then(|bytes| serde_json::from_slice::<Self>(&bytes).ok());
         let kept = kept.filter(|index| index.version == VERSION);
-        kept.unwrap_or_else(Self::new)
+        kept.unwrap_or_else(Self::blank)
     }
 
     /// Knows nothing.
-    pub(super) fn new() -> Self {
+    pub(super) fn blank() -> Self {
         Self {
             version: VERSION,
             ..Self::default()
@@ -176,7 +176,7 @@ impl Index {
         Self {
             namespace: namespace.to_owned(),
             unsure: true,
-            ..Self::new()
+            ..Self::blank()
         }
     }
 
@@ -189,7 +189,7 @@ impl Index {
                 files: self.files.clone(),
                 namespace: self.namespace.clone(),
                 revision: self.revision,
-                ..Self::new()
+                ..Self::blank()
             };
             return unread.write(file);
         }

@@ -337,7 +337,7 @@ fn prepare(options: TreeOptions) -> Result<(String, PathBuf, Tree), TreeError> {
     let mut index = Index::read(&kept);
     let store = folder.join("store.db");
     if !store.exists() {
-        index = Index::new();
+        index = Index::blank();
     }
     if let Some(namespace) = options.namespace {
         index.namespace = namespace;

@@ -36,7 +36,7 @@ pub(super) struct Read {
 /// What became of a file that changed.
 pub(super) enum Looked {
     /// It was read.
-    At(Read),
+    At(Box<Read>),
     /// It holds a release that nobody knows yet, and is left for later.
     PutOff,
     /// It is gone meanwhile.
@@ -84,12 +84,12 @@ impl Reader<'_> {
                 stat,
                 ..known.clone()
             };
-            return Looked::At(Read {
+            return Looked::At(Box::new(Read {
                 path: path.to_owned(),
                 known,
                 objects: Vec::new(),
                 pins: None,
-            });
+            }));
         }
         let mut read = Read {
             path: path.to_owned(),
@@ -109,7 +109,7 @@ impl Reader<'_> {
         {
             read.pins = blob_id(&bytes).map(|id| (id, pins));
         }
-        Looked::At(read)
+        Looked::At(Box::new(read))
     }
 
     fn understand(&self, read: &mut Read, bytes: &[u8]) {

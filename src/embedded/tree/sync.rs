@@ -547,7 +547,7 @@ fn read_files<'p>(
     for (path, looked) in looked.into_iter().flatten() {
         files.paths.push(path);
         match looked {
-            Some(Looked::At(read)) => files.read.push(read),
+            Some(Looked::At(read)) => files.read.push(*read),
             Some(Looked::PutOff) => files.put_off = true,
             Some(Looked::Gone) | None => {}
         }
