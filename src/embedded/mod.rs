@@ -215,40 +215,50 @@ impl Shared {
     /// All objects of a small resource, whatever version they are served in.
     async fn all(&self, resource: &str) -> Result<Vec<Value>, Failure> {
         let mut found = Vec::new();
+        self.each(resource, true, |row| {
+            // A damaged row takes nothing else with it; whoever reads it is told.
+            let (Ok(meta), Ok(mut object)) = (
+                serde_json::from_slice::<Map<String, Value>>(&row.meta),
+                serde_json::from_slice::<Map<String, Value>>(&row.rest),
+            ) else {
+                return;
+            };
+            object.insert("metadata".into(), meta.into());
+            let mut object = object.into();
+            encode::stamp(&mut object, row.revision);
+            found.push(object);
+        })
+        .await?;
+        Ok(found)
+    }
+
+    /// Reads the rows of a resource, page by page.
+    async fn each(
+        &self,
+        resource: &str,
+        bodies: bool,
+        mut take: impl FnMut(sqlite::Row),
+    ) -> Result<(), Failure> {
         let mut after = None;
         loop {
-            let page = self
-                .store
-                .page(PageRequest {
-                    scope: Scope {
-                        resource: resource.into(),
-                        namespace: None,
-                    },
-                    after: after.take(),
-                    at: None,
-                    rows: 256,
-                    bytes: 4 << 20,
-                    bodies: true,
-                })
-                .await?;
-            for row in &page.rows {
-                // A damaged row takes nothing else with it; whoever reads it is told.
-                let (Ok(meta), Ok(mut object)) = (
-                    serde_json::from_slice::<Map<String, Value>>(&row.meta),
-                    serde_json::from_slice::<Map<String, Value>>(&row.rest),
-                ) else {
-                    continue;
-                };
-                object.insert("metadata".into(), meta.into());
-                let mut object = object.into();
-                encode::stamp(&mut object, row.revision);
-                found.push(object);
+            let request = PageRequest {
+                scope: Scope {
+                    resource: resource.into(),
+                    namespace: None,
+                },
+                after: after.take(),
+                at: None,
+                rows: 256,
+                bytes: 4 << 20,
+                bodies,
+            };
+            let page = self.store.page(request).await?;
+            if let Some(last) = page.rows.last() {
+                after = Some((last.key.namespace.clone(), last.key.name.clone()));
             }
-            match page.rows.last() {
-                Some(last) if page.more => {
-                    after = Some((last.key.namespace.clone(), last.key.name.clone()));
-                }
-                _ => return Ok(found),
+            page.rows.into_iter().for_each(&mut take);
+            if !page.more || after.is_none() {
+                return Ok(());
             }
         }
     }

@@ -141,6 +141,11 @@ impl Stat {
         self
     }
 
+    /// Returns how long the file was.
+    pub(super) fn size(&self) -> usize {
+        usize::try_from(self.size).unwrap_or_default()
+    }
+
     /// Returns when the file was written, in seconds.
     pub(super) fn written(&self) -> i64 {
         i64::try_from(self.modified / 1_000_000_000).unwrap_or_default()

@@ -4,6 +4,7 @@
 //! are none; a chart's templates are not YAML until they are rendered. Both are left alone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
 use std::path::Path;
 
 use memchr::memmem;
@@ -71,7 +72,7 @@ const GROUPS: [&str; 3] = [
 impl Reader<'_> {
     /// Reads a file that is not known, or not as it was.
     pub(super) fn read(&self, path: &str, stat: Stat, known: Option<&Known>) -> Looked {
-        let Ok(bytes) = std::fs::read(self.root.join(path)) else {
+        let Ok(bytes) = contents(&self.root.join(path), stat.size()) else {
             return Looked::Gone;
         };
         if self.extent == Extent::Pressing && known.is_none() && is_a_release(&bytes) {
@@ -246,6 +247,18 @@ pub(super) fn is_a_release(bytes: &[u8]) -> bool {
     // One that begins with a marker is still one document.
     let one = at_margin(b"---").all(|at| at == 0) && at_margin(b"...").next().is_none();
     one && line.is_some_and(|line| line.trim_ascii_end() == b"kind: Release")
+}
+
+/// Reads a file of which the size is known: of most with one call, for there are many.
+fn contents(file: &Path, size: usize) -> std::io::Result<Vec<u8>> {
+    let mut bytes = vec![0; size + 1];
+    let read = std::fs::File::open(file)?.read(&mut bytes)?;
+    // One that is longer or shorter by now is read as any other.
+    if read != size {
+        return std::fs::read(file);
+    }
+    bytes.truncate(size);
+    Ok(bytes)
 }
 
 /// What git calls a file; None where it does not say.

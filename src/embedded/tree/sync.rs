@@ -14,7 +14,7 @@ use super::{Tree, TreeError};
 use crate::api::labels;
 use crate::embedded::catalog::{Catalog, Resource};
 use crate::embedded::object::{map_of, meta_mut};
-use crate::embedded::sqlite::{Fill, Key, PageRequest, Scope};
+use crate::embedded::sqlite::{Fill, Key};
 use crate::embedded::status::Failure;
 use crate::embedded::{Embedded, Shared, encode};
 
@@ -243,29 +243,8 @@ impl Shared {
             .collect();
         let mut found = Vec::new();
         for resource in resources {
-            let mut after = None;
-            loop {
-                let scope = Scope {
-                    resource: resource.clone(),
-                    namespace: None,
-                };
-                let page = self.store.page(PageRequest {
-                    scope,
-                    after: after.take(),
-                    at: None,
-                    rows: 1024,
-                    bytes: 4 << 20,
-                    bodies: false,
-                });
-                let page = page.await.map_err(Failure::from)?;
-                found.extend(page.rows.into_iter().map(|row| row.key));
-                match found.last() {
-                    Some(last) if page.more => {
-                        after = Some((last.namespace.clone(), last.name.clone()));
-                    }
-                    _ => break,
-                }
-            }
+            self.each(resource, false, |row| found.push(row.key))
+                .await?;
         }
         Ok(found)
     }
