@@ -322,7 +322,7 @@ pub(super) fn as_written(loaded: &Loaded) -> Option<Pin> {
     Some((held.namespace.clone(), held.name.clone(), spec))
 }
 
-fn bear(births: &mut BTreeMap<String, i64>, file: &Changed, at: Timestamp) {
+fn bear(births: &mut HashMap<String, i64>, file: &Changed, at: Timestamp) {
     if let Some(from) = &file.from {
         if let Some(born) = births.remove(from) {
             births.insert(file.path.clone(), born);

@@ -2,7 +2,8 @@
 //!
 //! It can always be thrown away: whoever finds none, or one of another version, reads everything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{File, Metadata};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ pub(super) struct Index {
     /// The commit up to which the log was read.
     pub(super) head: Option<String>,
     /// When files came to the branch, in seconds.
-    pub(super) births: BTreeMap<String, i64>,
+    pub(super) births: HashMap<String, i64>,
     /// What the log says of pins, by namespace and name; nothing for the namespace that a file leaves out.
     pub(super) pins: BTreeMap<String, Recorded>,
     /// The number of the newest entry of each component's releases, by namespace and name.
@@ -107,7 +108,30 @@ pub(super) struct Stat {
 impl Stat {
     /// Looks at a file; None where it is none, or a link.
     pub(super) fn of(file: &Path) -> Option<Self> {
-        let found = std::fs::symlink_metadata(file).ok()?;
+        Self::told(&std::fs::symlink_metadata(file).ok()?)
+    }
+
+    /// Opens a file and looks at it; None where it is none, or a link.
+    pub(super) fn open(file: &Path) -> Option<(File, Self)> {
+        let mut options = File::options();
+        options.read(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt;
+
+            use rustix::fs::OFlags;
+            // Nobody waits for whoever writes into a pipe.
+            let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+            options.custom_flags(i32::try_from(flags.bits()).unwrap_or_default());
+        }
+        #[cfg(not(unix))]
+        Self::of(file)?;
+        let opened = options.open(file).ok()?;
+        let stat = Self::told(&opened.metadata().ok()?)?;
+        Some((opened, stat))
+    }
+
+    fn told(found: &Metadata) -> Option<Self> {
         if !found.is_file() {
             return None;
         }

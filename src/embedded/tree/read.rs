@@ -4,6 +4,7 @@
 //! are none; a chart's templates are not YAML until they are rendered. Both are left alone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -71,8 +72,13 @@ const GROUPS: [&str; 3] = [
 
 impl Reader<'_> {
     /// Reads a file that is not known, or not as it was.
-    pub(super) fn read(&self, path: &str, stat: Stat, known: Option<&Known>) -> Looked {
-        let Ok(bytes) = contents(&self.root.join(path), stat.size()) else {
+    pub(super) fn read(&self, path: &str, known: Option<&Known>) -> Looked {
+        let file = self.root.join(path);
+        let opened = Stat::open(&file).and_then(|(mut opened, stat)| {
+            let bytes = contents(&mut opened, stat.size()).ok()?;
+            Some((bytes, stat))
+        });
+        let Some((bytes, stat)) = opened else {
             return Looked::Gone;
         };
         if self.extent == Extent::Pressing && known.is_none() && is_a_release(&bytes) {
@@ -250,14 +256,14 @@ pub(super) fn is_a_release(bytes: &[u8]) -> bool {
 }
 
 /// Reads a file of which the size is known: of most with one call, for there are many.
-fn contents(file: &Path, size: usize) -> std::io::Result<Vec<u8>> {
+fn contents(file: &mut File, size: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = vec![0; size + 1];
-    let read = std::fs::File::open(file)?.read(&mut bytes)?;
-    // One that is longer or shorter by now is read as any other.
+    let read = file.read(&mut bytes)?;
+    bytes.truncate(read);
+    // One that is longer or shorter by now may go on.
     if read != size {
-        return std::fs::read(file);
+        file.read_to_end(&mut bytes)?;
     }
-    bytes.truncate(size);
     Ok(bytes)
 }
 

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::chronicle::{self, Entry, News};
-use super::index::{Held, Index, Known, Recorded, Stat};
+use super::index::{Held, Index, Recorded, Stat};
 use super::read::{self, Extent, Loaded, Looked, Read, Reader};
 use super::{Tree, TreeError};
 use crate::api::labels;
@@ -190,7 +190,10 @@ impl Shared {
                 Some(scan) => scan,
                 None => looked.scan()?,
             };
-            looked.look(&catalog, now, extent, &scan)
+            let found = looked.look(&catalog, now, extent, &scan);
+            // A long log takes a while to be forgotten, and nobody has to wait for that.
+            tokio::task::spawn_blocking(move || drop(scan));
+            found
         });
         let looking = looking.await;
         let look = looking.map_err(|error| TreeError::Store(error.to_string()))??;
@@ -516,20 +519,24 @@ fn read_files<'p>(
 ) -> Files<'p> {
     let paths = paths.into_iter().collect();
     let looked = on_every_core(paths, |path: &String| {
-        let stat = Stat::of(&reader.root.join(path))?;
         let known = index.files.get(path);
-        let same = known.is_some_and(|known: &Known| known.stat.is_as(&stat));
-        let looked = (!same).then(|| reader.read(path, stat, known));
-        Some((path, looked))
+        if let Some(known) = known {
+            let stat = Stat::of(&reader.root.join(path))?;
+            if known.stat.is_as(&stat) {
+                return Some((path, None));
+            }
+        }
+        Some((path, Some(reader.read(path, known))))
     });
     let mut files = Files::default();
     for (path, looked) in looked.into_iter().flatten() {
-        files.paths.push(path);
         match looked {
             Some(Looked::At(read)) => files.read.push(*read),
             Some(Looked::PutOff) => files.put_off = true,
-            Some(Looked::Gone) | None => {}
+            Some(Looked::Gone) => continue,
+            None => {}
         }
+        files.paths.push(path);
     }
     files
 }
