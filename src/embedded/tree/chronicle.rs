@@ -11,9 +11,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::fills::uid;
 use super::index::{Index, Recorded};
 use super::read::{Loaded, Read};
-use super::sync::{PINS, uid};
+use super::sync::PINS;
 use super::trailers::Trailers;
 use super::{Dealt, Tree, releases};
 use crate::api::audit::{Action, AuditEntrySpec, ReleaseIdentity, Subject, SubjectKind};

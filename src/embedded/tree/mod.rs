@@ -10,6 +10,8 @@
 //! made above: what is here only says which bytes would change.
 
 mod chronicle;
+mod cores;
+mod fills;
 mod index;
 mod place;
 mod read;

@@ -1,19 +1,19 @@
 //! Bringing what is served up to what the files and git's log say.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::chronicle::{self, Entry, News};
-use super::index::{Held, Index, Recorded, Stat};
+use super::cores::on_every_core;
+use super::fills::{entry_fill, fill, uid};
+use super::index::{Held, Index, Stat};
 use super::read::{self, Extent, Loaded, Looked, Read, Reader};
 use super::{Tree, TreeError};
-use crate::api::labels;
 use crate::embedded::catalog::{Catalog, Resource};
-use crate::embedded::object::{map_of, meta_mut};
 use crate::embedded::sqlite::{Fill, Key};
 use crate::embedded::status::Failure;
 use crate::embedded::{Embedded, Shared, encode};
@@ -541,41 +541,6 @@ fn read_files<'p>(
     files
 }
 
-/// How many things a core takes at once.
-const PART: usize = 128;
-
-/// Does the same to each of many things, on every core, and keeps their order.
-pub(super) fn on_every_core<T: Send, R: Send>(
-    things: Vec<T>,
-    work: impl Fn(T) -> R + Sync,
-) -> Vec<R> {
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    let workers = workers.min(things.len().div_ceil(PART));
-    // One part may cost a hundred times another: whoever is done takes the next.
-    let parts = Mutex::new((0.., things.into_iter()));
-    let next = || {
-        let mut parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
-        let part: Vec<T> = parts.1.by_ref().take(PART).collect();
-        let at: usize = parts.0.next()?;
-        (!part.is_empty()).then_some((at, part))
-    };
-    let run = || {
-        let mut done = Vec::new();
-        while let Some((at, part)) = next() {
-            done.push((at, part.into_iter().map(&work).collect::<Vec<R>>()));
-        }
-        done
-    };
-    let mut done: Vec<(usize, Vec<R>)> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(run)).collect();
-        let done = workers.into_iter().map(|worker| worker.join());
-        let done = done.map(|part| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        done.flatten().collect()
-    });
-    done.sort_by_key(|(at, _)| *at);
-    done.into_iter().flat_map(|(_, part)| part).collect()
-}
-
 /// The namespace that objects without one are in: that of the others, where they agree.
 fn only_namespace(index: &Index) -> String {
     let all = index.files.values().flat_map(|known| &known.objects);
@@ -587,126 +552,5 @@ fn only_namespace(index: &Index) -> String {
     match (named.next(), named.next()) {
         (Some(only), None) => only.to_owned(),
         _ => "default".to_owned(),
-    }
-}
-
-/// What tells an object from others: the same in every clone.
-pub(super) fn uid(resource: &str, namespace: &str, name: &str) -> String {
-    let hash = read::hash(format!("{resource}\0{namespace}\0{name}").as_bytes());
-    let part = |from: usize, to: usize| hash.get(from..to).unwrap_or_default().to_owned();
-    format!(
-        "{}-{}-4{}-8{}-{}",
-        part(0, 8),
-        part(8, 12),
-        part(13, 16),
-        part(17, 20),
-        part(20, 32)
-    )
-}
-
-fn fill(
-    index: &Index,
-    held: Held,
-    mut object: Value,
-    born: i64,
-    namespace: &str,
-    status: Option<&Value>,
-    catalog: &Catalog,
-) -> Fill {
-    let resource = catalog.stored(&held.resource);
-    let own_uid = uid(&held.resource, namespace, &held.name);
-    let born = Timestamp::from_second(born).unwrap_or_default();
-    let recorded = match held.resource == PINS {
-        true => index
-            .pins
-            .get(&chronicle::pin_key(&held.namespace, &held.name)),
-        false => None,
-    };
-    let meta = meta_mut(&mut object);
-    meta.insert("namespace".into(), namespace.into());
-    meta.insert("uid".into(), own_uid.as_str().into());
-    meta.insert("creationTimestamp".into(), born.to_string().into());
-    if held.resource == PINS {
-        let generation = revision(recorded, &object["spec"]);
-        let meta = meta_mut(&mut object);
-        meta.insert("generation".into(), generation.into());
-        if let Some(recorded) = recorded.filter(|recorded| !recorded.by.is_empty()) {
-            let annotations = map_of(meta.entry("annotations").or_insert(Value::Null));
-            annotations.insert(labels::CHANGED_BY.to_owned(), recorded.by.as_str().into());
-        }
-        if let Some(status) = status {
-            let status = beside(status, &object["spec"], generation);
-            map_of(&mut object).insert("status".into(), status);
-        }
-    }
-    let (meta, rest) = match resource {
-        Some(resource) => encode::split(resource, &object),
-        None => (Vec::new(), Vec::new()),
-    };
-    Fill {
-        key: Key {
-            resource: held.resource.as_str().into(),
-            namespace: namespace.to_owned(),
-            name: held.name,
-        },
-        uid: own_uid,
-        state: Some((meta, rest)),
-    }
-}
-
-/// The revision of a pin: that of the log, or the next one where the file says something else.
-fn revision(recorded: Option<&Recorded>, spec: &Value) -> i64 {
-    match recorded {
-        None => 1,
-        Some(recorded) if recorded.spec == chronicle::spec(spec) => recorded.revisions.max(1),
-        Some(recorded) => recorded.revisions + 1,
-    }
-}
-
-/// What a cluster says of a pin, in the terms of the repository: it has observed what git wants only if it
-/// wants the same.
-fn beside(said: &Value, spec: &Value, generation: i64) -> Value {
-    let mut status = said["status"].clone();
-    let same = chronicle::spec(&said["spec"]) == chronicle::spec(spec);
-    let current = said["status"]["observedGeneration"] == said["metadata"]["generation"];
-    let fields = map_of(&mut status);
-    match same && current {
-        true => fields.insert("observedGeneration".into(), generation.into()),
-        false => fields.remove("observedGeneration"),
-    };
-    // Its numbers are not ours: what ran is told, in its order, before what git wants.
-    if let Some(outcomes) = fields.get_mut("outcomes").and_then(Value::as_array_mut) {
-        let count = i64::try_from(outcomes.len()).unwrap_or_default();
-        for (at, outcome) in (0..).zip(outcomes.iter_mut()) {
-            map_of(outcome).insert("generation".into(), (generation - count + 1 + at).into());
-        }
-    }
-    status
-}
-
-fn entry_fill(index: &Index, entry: &Entry) -> Fill {
-    let namespace = match entry.namespace.is_empty() {
-        true => index.namespace.clone(),
-        false => entry.namespace.clone(),
-    };
-    let key = |name: &str| Key {
-        resource: ENTRIES.into(),
-        namespace: namespace.clone(),
-        name: name.to_owned(),
-    };
-    let (name, object) = chronicle::object(entry, &namespace);
-    let own = uid(ENTRIES, &namespace, &name);
-    let state = object.map(|mut object| {
-        let meta = meta_mut(&mut object);
-        meta.insert("uid".into(), own.as_str().into());
-        (
-            encode::to_bytes(&object["metadata"]),
-            encode::to_bytes(&json!({"spec": object["spec"]})),
-        )
-    });
-    Fill {
-        key: key(&name),
-        uid: own,
-        state,
     }
 }

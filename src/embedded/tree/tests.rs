@@ -1,9 +1,9 @@
 use serde_json::json;
 
+use super::cores::on_every_core;
 use super::index::{Held, Index, Known};
 use super::place::{Layout, choose};
 use super::read::is_a_release;
-use super::sync::on_every_core;
 
 fn index(files: &[(&str, &str, &str)]) -> Index {
     let mut index = Index::default();
