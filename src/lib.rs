@@ -31,3 +31,8 @@ pub mod resolve;
 pub mod text;
 pub mod tui;
 pub mod yaml;
+
+/// Here and not in `main.rs`, so that tests and benchmarks run with what users run.
+#[cfg(not(target_env = "msvc"))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
