@@ -226,9 +226,8 @@ impl Jump {
         if self.components.is_empty() && self.unowned {
             self.unowned = false;
             let namespace = self.namespace.as_ref();
-            let unowned = world.all_releases().filter(|release| {
-                release.component.is_none()
-                    && namespace.is_none_or(|namespace| release.key.namespace == *namespace)
+            let unowned = world.unowned_releases().filter(|release| {
+                namespace.is_none_or(|namespace| release.key.namespace == *namespace)
             });
             self.goals.extend(unowned.map(|release| Goal {
                 kind: Kind::Release,

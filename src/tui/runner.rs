@@ -38,6 +38,7 @@ use crate::engine::pages;
 use crate::engine::plan::Asked;
 use crate::engine::rules::Refusal;
 use crate::engine::whoami::{self, Whoami};
+use crate::engine::world::Source;
 use crate::engine::world::feed::Feed;
 use crate::resolve::git::Git;
 
@@ -270,6 +271,12 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
         Ok(cleared) => cleared,
         Err(refused) => return tell(Answer::Planned(Err(refused))),
     };
+    // A row may be there, and a key be pressed on it, before everything is that a plan needs.
+    let needed: &[Source] = match &order {
+        Order::Collect(_) => &Source::ALL,
+        Order::Mark(_) | Order::Move(_) => &Source::OF_MOVES,
+    };
+    session.feed.listed(needed).await;
     let operation = uuid::Uuid::new_v4().to_string();
     let asked = session.asked(operation, None);
     let refused = |refusal: Refusal| Refused {

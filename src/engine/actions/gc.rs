@@ -190,12 +190,9 @@ pub fn plan(world: &World, command: &Gc, asked: &Asked) -> Result<Collection, Re
         }
     }
     if command.components.is_empty() {
-        let mut unclear: Vec<&ReleaseRow> = world
-            .all_releases()
-            .filter(|row| row.component.is_none() && *row.key.namespace == *asked.namespace)
-            .collect();
-        unclear.sort_by(|one, other| one.key.cmp(&other.key));
-        releases.extend(unclear.into_iter().map(|row| limits.release(world, row, 0)));
+        let unclear = world.unowned_releases();
+        let unclear = unclear.filter(|row| *row.key.namespace == *asked.namespace);
+        releases.extend(unclear.map(|row| limits.release(world, row, 0)));
     }
     Ok(Collection {
         operation: asked.operation.clone(),

@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::{Event, Key, Source, World};
+use super::{Event, Freshness, Key, Source, World};
 use crate::api::{ComponentEnvSnapshot, DeploymentPipeline, Environment, Release, ReleasePin};
 use crate::connect::explain;
 
@@ -157,6 +157,15 @@ impl Feed {
         let _ = version.wait_for(|_| wanted(&self.world())).await;
     }
 
+    /// Waits until kinds were listed, or could not be; whoever would wait longer is better told.
+    pub async fn listed(&self, sources: &[Source]) {
+        let listed = self.when(|world| {
+            let mut found = sources.iter().map(|source| world.freshness(*source));
+            found.all(|freshness| *freshness != Freshness::Loading)
+        });
+        let _ = tokio::time::timeout(LISTING, listed).await;
+    }
+
     /// Waits until something changed since the last time that it was asked.
     pub async fn changed(&mut self) {
         // The senders live as long as the watches, which live as long as this.
@@ -191,6 +200,9 @@ struct Pauses(watcher::DefaultBackoff);
 
 /// The longest of them.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// A first list that takes longer is not waited for.
+const LISTING: Duration = Duration::from_secs(10);
 
 /// By then a watch that failed was tried again.
 const TRIED_AGAIN: Duration = Duration::from_millis(2_500);

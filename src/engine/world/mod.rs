@@ -37,6 +37,8 @@ pub struct World {
     environments: Table<Environment>,
     pipelines: Table<DeploymentPipeline>,
     components: HashMap<Key, OfComponent>,
+    /// The releases that name no component.
+    unowned: BTreeSet<Key>,
     /// The pins that name a release, whether it is there or not.
     named_by: HashMap<Key, BTreeSet<Arc<str>>>,
     sources: BTreeMap<Source, Freshness>,
@@ -396,10 +398,13 @@ impl World {
             .is_some_and(|old| old.component == row.component && old.created == row.created);
         if !same_place {
             self.unlink_release(&key);
-            if let Some(component) = &row.component {
-                let of_component = self.components.entry(within(&key, component)).or_default();
-                let place = Reverse((row.created, key.name.clone()));
-                of_component.releases.insert(place);
+            match &row.component {
+                Some(component) => {
+                    let of_component = self.components.entry(within(&key, component)).or_default();
+                    let place = Reverse((row.created, key.name.clone()));
+                    of_component.releases.insert(place);
+                }
+                None => drop(self.unowned.insert(key.clone())),
             }
         }
         self.releases.put(key, row);
@@ -416,6 +421,7 @@ impl World {
             return;
         };
         let Some(component) = &old.component else {
+            self.unowned.remove(key);
             return;
         };
         let place = Reverse((old.created, key.name.clone()));

@@ -65,6 +65,11 @@ impl World {
         self.releases.rows.values().map(|(_, row)| row)
     }
 
+    /// Returns the releases that name no component, by name.
+    pub fn unowned_releases(&self) -> impl Iterator<Item = &ReleaseRow> {
+        self.unowned.iter().filter_map(|key| self.releases.get(key))
+    }
+
     /// Returns a snapshot by name.
     pub fn snapshot(&self, key: &Key) -> Option<&SnapshotRow> {
         self.snapshots.get(key)

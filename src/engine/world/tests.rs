@@ -169,6 +169,12 @@ fn check(world: &World) {
         .filter(|(_, row)| row.component.is_some());
     let counted: usize = world.components.values().map(|of| of.releases.len()).sum();
     assert_eq!(counted, with_component.count());
+    let all = world.all_releases();
+    let unowned: BTreeSet<&Key> = all
+        .filter(|row| row.component.is_none())
+        .map(|row| &row.key)
+        .collect();
+    assert!(world.unowned_releases().map(|row| &row.key).eq(unowned));
     assert!(world.components.values().all(|of| !of.is_empty()));
     for component in world.components() {
         let created: Vec<_> = world
