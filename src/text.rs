@@ -111,6 +111,29 @@ pub fn fit(text: &str, columns: usize) -> String {
     out
 }
 
+/// Like [`fit`], for names: it is the middle that goes, for names that begin alike differ in their ends.
+pub fn fit_name(text: &str, columns: usize) -> String {
+    // Where so little is left, no end says anything.
+    const LEAST: usize = 6;
+    if columns < LEAST || width(text) <= columns {
+        return fit(text, columns);
+    }
+    let cleaned = line(text);
+    let graphemes: Vec<&str> = cleaned.graphemes(true).collect();
+    let tail = (columns - 1) / 2;
+    let mut used = 0;
+    let fits = |grapheme: &&&str| {
+        used += self::columns(grapheme);
+        used <= tail
+    };
+    let kept = graphemes.iter().rev().take_while(fits).count();
+    let (head, tail) = graphemes.split_at(graphemes.len() - kept);
+    let taken: usize = tail.iter().map(|grapheme| self::columns(grapheme)).sum();
+    let mut out = fit(&head.concat(), columns - taken);
+    out.extend(tail.iter().map(|grapheme| shorten(grapheme)));
+    out
+}
+
 fn columns(grapheme: &str) -> usize {
     UnicodeWidthStr::width(grapheme)
 }
@@ -323,6 +346,23 @@ mod tests {
     }
 
     #[test]
+    fn cuts_names_in_their_middle() {
+        for (given, columns, cut) in [
+            ("production-eu", 13, "production-eu"),
+            ("production-eu", 12, "produc…on-eu"),
+            ("production-us", 10, "produ…n-us"),
+            ("production-us", 6, "pro…us"),
+            ("production-us", 5, "prod…"),
+            ("production-us", 1, "…"),
+            ("production-us", 0, ""),
+            ("界界界界界", 8, "界界…界"),
+            ("界界界界界", 6, "界…界"),
+        ] {
+            assert_eq!(fit_name(given, columns), cut, "{given:?} in {columns}");
+        }
+    }
+
+    #[test]
     fn a_column_does_not_carry_a_pile_of_marks() {
         let pile = format!("a{}", "\u{301}".repeat(10_000));
         assert!(fit(&pile, 4).len() <= GRAPHEME_BYTES);
@@ -349,9 +389,10 @@ mod tests {
             prop_assert!(!cleaned.chars().any(|c| (c.is_control() && c != '\n' && c != '\t') || is_unsafe(c)));
             let one = line(&text);
             prop_assert!(!one.chars().any(|c| c.is_control() || is_unsafe(c)));
-            let cut = fit(&text, columns);
-            prop_assert!(!cut.chars().any(|c| c.is_control() || is_unsafe(c)));
-            prop_assert!(width(&cut) <= columns, "{cut:?} is wider than {columns}");
+            for cut in [fit(&text, columns), fit_name(&text, columns)] {
+                prop_assert!(!cut.chars().any(|c| c.is_control() || is_unsafe(c)));
+                prop_assert!(width(&cut) <= columns, "{cut:?} is wider than {columns}");
+            }
         }
 
         #[test]

@@ -23,7 +23,7 @@ const PAUSE: SignedDuration = SignedDuration::from_secs(1);
 const COLUMNS: &[Column] = &[
     Column::new("", 5, 100),
     Column::new("KIND", 8, 40),
-    Column::new("NAME", 12, 95),
+    Column::new("NAME", 12, 95).named(),
     Column::new("SIZE", 6, 80).right(),
     Column::new("AGE", 4, 60).right(),
     Column::new("WHY", 16, 90),

@@ -19,8 +19,8 @@ use crate::tui::widgets::table::{self, Column, Line, MARGIN, Window, cell};
 
 const COLUMNS: &[Column] = &[
     Column::new("WHEN", 16, 95),
-    Column::new("COMPONENT", 10, 100),
-    Column::new("ENVIRONMENT", 11, 97),
+    Column::new("COMPONENT", 10, 100).named(),
+    Column::new("ENVIRONMENT", 11, 97).named(),
     Column::new("WHAT", 22, 98),
     Column::new("WHY IT MAY MATTER", 16, 96),
 ];

@@ -26,6 +26,8 @@ pub struct Column {
     pub stays: u8,
     /// Whether its texts stand at its right.
     pub right: bool,
+    /// Whether its texts are names, which are cut in their middle.
+    pub named: bool,
 }
 
 impl Column {
@@ -36,6 +38,15 @@ impl Column {
             least,
             stays,
             right: false,
+            named: false,
+        }
+    }
+
+    /// Cuts its texts, which are names, in their middle.
+    pub const fn named(self) -> Self {
+        Self {
+            named: true,
+            ..self
         }
     }
 
@@ -128,7 +139,11 @@ fn put(sheet: &mut Sheet<'_>, row: u16, columns: &[Column], widths: &[u16], line
         }
         for (part, role) in cell {
             let room = usize::from(end.saturating_sub(pen.column()));
-            pen.put(&text::fit(part, room), *role);
+            let cut = match column.named {
+                true => text::fit_name(part, room),
+                false => text::fit(part, room),
+            };
+            pen.put(&cut, *role);
         }
         pen.to(end).skip(GAP);
     }

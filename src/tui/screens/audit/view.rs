@@ -14,7 +14,7 @@ const COLUMNS: &[Column] = &[
     Column::new("WHEN", 16, 82),
     Column::new("WHO", 8, 80),
     Column::new("WHAT", 8, 85),
-    Column::new("WHERE", 18, 95),
+    Column::new("WHERE", 18, 95).named(),
     Column::new("CHANGE", 14, 70),
     Column::new("WHY", 14, 60),
 ];

@@ -17,7 +17,7 @@ use crate::tui::theme::Role;
 use crate::tui::widgets::table::{Cell, Column, cell};
 
 const RELEASES: &[Column] = &[
-    Column::new("COMPONENT", 12, 90),
+    Column::new("COMPONENT", 12, 90).named(),
     Column::new("VERSION", 7, 100),
     Column::new("MADE", 4, 60).right(),
     Column::new("SIZE", 6, 50).right(),
@@ -27,7 +27,7 @@ const RELEASES: &[Column] = &[
     Column::new("IMAGES", 22, 30),
 ];
 const RELEASES_OTHER: &[Column] = &[
-    Column::new("RELEASE", 12, 100),
+    Column::new("RELEASE", 12, 100).named(),
     Column::new("CONTENT", 10, 60),
     Column::new("PROTECTED", 9, 70),
     Column::new("CLAIMED", 7, 50).right(),
@@ -35,9 +35,9 @@ const RELEASES_OTHER: &[Column] = &[
     Column::new("LABELS", 16, 40),
 ];
 const PINS: &[Column] = &[
-    Column::new("COMPONENT", 10, 97),
-    Column::new("ENVIRONMENT", 10, 98),
-    Column::new("RELEASE", 7, 100),
+    Column::new("COMPONENT", 10, 97).named(),
+    Column::new("ENVIRONMENT", 10, 98).named(),
+    Column::new("RELEASE", 7, 100).named(),
     // Where there is no room for the word, the glyph is left.
     Column::new("HEALTH", 1, 95),
     Column::new("SINCE", 5, 70).right(),
@@ -47,24 +47,24 @@ const PINS: &[Column] = &[
     Column::new("CHANGED BY", 10, 45),
 ];
 const PINS_OTHER: &[Column] = &[
-    Column::new("PIN", 12, 100),
+    Column::new("PIN", 12, 100).named(),
     Column::new("WANTED", 8, 70),
     Column::new("BACK TO", 7, 80),
     Column::new("REVISION", 8, 60).right(),
     Column::new("SEEN", 8, 50),
-    Column::new("SNAPSHOT", 10, 40),
+    Column::new("SNAPSHOT", 10, 40).named(),
     Column::new("LABELS", 16, 30),
 ];
 const SNAPSHOTS: &[Column] = &[
-    Column::new("COMPONENT", 9, 100),
-    Column::new("ENVIRONMENT", 8, 90),
+    Column::new("COMPONENT", 9, 100).named(),
+    Column::new("ENVIRONMENT", 8, 90).named(),
     Column::new("SIZE", 6, 70).right(),
     Column::new("AGE", 4, 60).right(),
-    Column::new("USED BY", 8, 80),
-    Column::new("SNAPSHOT", 12, 50),
+    Column::new("USED BY", 8, 80).named(),
+    Column::new("SNAPSHOT", 12, 50).named(),
 ];
 const SNAPSHOTS_OTHER: &[Column] = &[
-    Column::new("SNAPSHOT", 12, 100),
+    Column::new("SNAPSHOT", 12, 100).named(),
     Column::new("REFERENCES", 10, 60),
     Column::new("LABELS", 16, 40),
 ];
