@@ -78,6 +78,23 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
     .into()
 }
 
+/// The CRDs as `deploy/crds` has them: what the types say, without asking them.
+pub const WRITTEN_CRDS: [&str; 13] = [
+    include_str!("../../deploy/crds/addons.openchoreo.dev.yaml"),
+    include_str!("../../deploy/crds/auditentries.bowline.dev.yaml"),
+    include_str!("../../deploy/crds/componentenvsnapshots.openchoreo.dev.yaml"),
+    include_str!("../../deploy/crds/components.openchoreo.dev.yaml"),
+    include_str!("../../deploy/crds/componenttypedefinitions.openchoreo.dev.yaml"),
+    include_str!("../../deploy/crds/dataplanes.openchoreo.dev.yaml"),
+    include_str!("../../deploy/crds/deploymentpipelines.openchoreo.dev.yaml"),
+    include_str!("../../deploy/crds/environments.openchoreo.dev.yaml"),
+    include_str!("../../deploy/crds/envsettings.openchoreo.dev.yaml"),
+    include_str!("../../deploy/crds/releasepins.openchoreo.dev.yaml"),
+    include_str!("../../deploy/crds/releases.core.choreo.dev.yaml"),
+    include_str!("../../deploy/crds/releases.openchoreo.dev.yaml"),
+    include_str!("../../deploy/crds/workloads.openchoreo.dev.yaml"),
+];
+
 /// Returns every CRD as one stream of YAML documents.
 pub fn crds_yaml() -> String {
     crds()

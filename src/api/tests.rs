@@ -30,8 +30,10 @@ fn deploy_holds_the_crds_of_the_types() {
             stored == text,
             "deploy/crds/{name} differs from the types; run with {BLESS}=1 to write it anew"
         );
+        assert!(WRITTEN_CRDS.contains(&text.as_str()), "{name}");
         expected.insert(name);
     }
+    assert_eq!(WRITTEN_CRDS.len(), expected.len());
     let found: BTreeSet<String> = std::fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
