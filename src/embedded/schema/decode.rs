@@ -6,11 +6,12 @@ use base64::{DecodeError, Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
 
 use super::error::{FieldError, Reason};
+use super::place::Place;
 use super::{Additional, Kind, Node, Type};
 
 pub(super) fn type_errors(ty: Type<'_>, value: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    walk(ty, value, "", "", "", &mut errors);
+    walk(ty, value, "", &Place::Root, &Place::Root, &mut errors);
     errors
 }
 
@@ -19,8 +20,8 @@ fn walk(
     ty: Type<'_>,
     value: &Value,
     owner: &str,
-    path: &str,
-    fields: &str,
+    path: &Place<'_>,
+    fields: &Place<'_>,
     errors: &mut Vec<FieldError>,
 ) {
     // The first is answered with; the rest would only cost.
@@ -30,7 +31,7 @@ fn walk(
     if let Some(found) = mismatch(node, value) {
         let message = match found {
             Mismatch::Type(found) => {
-                let place = if fields.is_empty() {
+                let place = if fields.is_root() {
                     "Go value".to_owned()
                 } else {
                     format!("Go struct field {owner}.{fields}")
@@ -43,7 +44,7 @@ fn walk(
             Mismatch::Text(text) => text,
         };
         errors.push(FieldError {
-            path: path.to_owned(),
+            path: path.to_string(),
             reason: Reason::FieldValueTypeInvalid,
             message,
         });
@@ -53,30 +54,19 @@ fn walk(
         Value::Object(map) => {
             let owner = node.name.as_deref().map_or(owner, short);
             for (key, value) in map {
-                let dot = |base: &str| {
-                    if base.is_empty() {
-                        key.clone()
-                    } else {
-                        format!("{base}.{key}")
-                    }
-                };
+                let path = Place::Field(path, key);
                 if let Some(slot) = node.properties.get(key) {
-                    walk(ty.at(slot), value, owner, &dot(path), &dot(fields), errors);
+                    let fields = Place::Field(fields, key);
+                    walk(ty.at(slot), value, owner, &path, &fields, errors);
                 } else if let Additional::Typed(slot) = &node.additional {
-                    walk(ty.at(slot), value, owner, &dot(path), fields, errors);
+                    walk(ty.at(slot), value, owner, &path, fields, errors);
                 }
             }
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                walk(
-                    ty.items(),
-                    item,
-                    owner,
-                    &format!("{path}[{index}]"),
-                    fields,
-                    errors,
-                );
+                let path = Place::Element(path, index);
+                walk(ty.items(), item, owner, &path, fields, errors);
             }
         }
         _ => {}

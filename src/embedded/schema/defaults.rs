@@ -31,28 +31,21 @@ pub(super) fn fill(flavor: Flavor, ty: Type<'_>, value: &mut Value) {
             for (name, _) in node.properties.iter().filter(|(_, s)| s.print_null) {
                 map.entry(name.clone()).or_insert(Value::Null);
             }
-            let keys: Vec<String> = map.keys().cloned().collect();
-            for key in keys {
-                let Some(field) = ty.field(&key) else {
-                    continue;
+            map.retain(|key, value| {
+                let Some(field) = ty.field(key) else {
+                    return true;
                 };
-                let null = map.get(&key).is_some_and(Value::is_null);
-                if let Some(slot) = field.slot().filter(|s| null && !s.nullable) {
+                if let Some(slot) = field.slot().filter(|s| value.is_null() && !s.nullable) {
                     match &slot.default {
-                        Some(default) if !node.properties.contains_key(&key) => {
-                            map.insert(key.clone(), default.clone());
+                        Some(default) if !node.properties.contains_key(key) => {
+                            *value = default.clone();
                         }
-                        _ if slot.print_null || keeps_null(flavor, field) => continue,
-                        _ => {
-                            map.remove(&key);
-                            continue;
-                        }
+                        _ => return slot.print_null || keeps_null(flavor, field),
                     }
                 }
-                if let Some(value) = map.get_mut(&key) {
-                    fill_in(flavor, field, value);
-                }
-            }
+                fill_in(flavor, field, value);
+                true
+            });
         }
         Value::Array(items) => {
             let ty = ty.items();

@@ -1,5 +1,7 @@
 //! What a field error is called and how the server words it.
 
+use std::fmt::Display;
+
 use serde_json::Value;
 
 use super::format::{go_json, quoted, shown};
@@ -15,7 +17,7 @@ pub struct FieldError {
     pub message: String,
 }
 
-impl std::fmt::Display for FieldError {
+impl Display for FieldError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.path, self.message)
     }
@@ -59,8 +61,9 @@ impl Reason {
 }
 
 impl FieldError {
-    pub(super) fn new(path: &str, reason: Reason, message: String) -> FieldError {
-        let path = path.strip_prefix('.').unwrap_or(path);
+    pub(super) fn new(path: impl Display, reason: Reason, message: String) -> FieldError {
+        let path = path.to_string();
+        let path = path.strip_prefix('.').unwrap_or(&path);
         FieldError {
             path: if path.is_empty() {
                 "<nil>".to_owned()
@@ -72,13 +75,13 @@ impl FieldError {
         }
     }
 
-    pub(super) fn invalid(path: &str, value: &Value, detail: &str) -> FieldError {
+    pub(super) fn invalid(path: impl Display, value: &Value, detail: &str) -> FieldError {
         let message = format!("Invalid value: {}: {detail}", shown(value));
         FieldError::new(path, Reason::FieldValueInvalid, message)
     }
 
     /// A required field that is absent.
-    pub fn required(path: &str, detail: &str) -> FieldError {
+    pub fn required(path: impl Display, detail: &str) -> FieldError {
         let message = if detail.is_empty() {
             "Required value".to_owned()
         } else {
@@ -87,18 +90,18 @@ impl FieldError {
         FieldError::new(path, Reason::FieldValueRequired, message)
     }
 
-    pub(super) fn too_many(path: &str, actual: usize, most: u64) -> FieldError {
+    pub(super) fn too_many(path: impl Display, actual: usize, most: u64) -> FieldError {
         let items = if most == 1 { "item" } else { "items" };
         let message = format!("Too many: {actual}: must have at most {most} {items}");
         FieldError::new(path, Reason::FieldValueTooMany, message)
     }
 
-    pub(super) fn duplicate(path: &str, value: &Value) -> FieldError {
+    pub(super) fn duplicate(path: impl Display, value: &Value) -> FieldError {
         let message = format!("Duplicate value: {}", shown(value));
         FieldError::new(path, Reason::FieldValueDuplicate, message)
     }
 
-    pub(super) fn unsupported(path: &str, value: &Value, allowed: &[Value]) -> FieldError {
+    pub(super) fn unsupported(path: impl Display, value: &Value, allowed: &[Value]) -> FieldError {
         let allowed: Vec<String> = allowed
             .iter()
             .map(|v| match v {

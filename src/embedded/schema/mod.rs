@@ -12,6 +12,7 @@ mod error;
 mod format;
 mod parse;
 mod pattern;
+mod place;
 mod prune;
 mod quantity;
 mod resource;

@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
+use super::place::Place;
 use super::{Additional, Kind, Type};
 
 pub(super) fn prune(ty: Type<'_>, value: &mut Value) -> Vec<String> {
     let mut dropped = Dropped::default();
-    walk(ty, value, &mut String::new(), &mut dropped);
+    walk(ty, value, &Place::Root, &mut dropped);
     dropped.paths.sort();
     dropped.paths
 }
@@ -21,50 +22,42 @@ struct Dropped {
 }
 
 impl Dropped {
-    fn add(&mut self, path: &str) {
+    fn add(&mut self, path: &Place<'_>) {
         if self.bytes < MOST_BYTES {
+            let path = path.to_string();
             self.bytes += path.len();
-            self.paths.push(path.to_owned());
+            self.paths.push(path);
         }
     }
 }
 
-fn walk(ty: Type<'_>, value: &mut Value, path: &mut String, dropped: &mut Dropped) {
+fn walk(ty: Type<'_>, value: &mut Value, path: &Place<'_>, dropped: &mut Dropped) {
     let Some(node) = ty.node() else { return };
     if node.kind == Kind::Opaque {
         return;
     }
-    let length = path.len();
     match value {
-        Value::Object(map) => {
-            let keys: Vec<String> = map.keys().cloned().collect();
-            for key in keys {
-                if length > 0 {
-                    path.push('.');
-                }
-                path.push_str(&key);
-                let slot = match (node.properties.get(&key), &node.additional) {
-                    (Some(slot), _) => Some(slot),
-                    (None, Additional::Typed(slot)) => Some(&**slot),
-                    _ => None,
-                };
-                match (slot, map.get_mut(&key)) {
-                    (Some(slot), Some(child)) => walk(ty.at(slot), child, path, dropped),
-                    _ if node.preserve || matches!(node.additional, Additional::Any) => {}
-                    _ => {
-                        map.remove(&key);
-                        dropped.add(path);
-                    }
-                }
-                path.truncate(length);
+        Value::Object(map) => map.retain(|key, child| {
+            let path = Place::Field(path, key);
+            let slot = match (node.properties.get(key), &node.additional) {
+                (Some(slot), _) => Some(slot),
+                (None, Additional::Typed(slot)) => Some(&**slot),
+                _ => None,
+            };
+            if let Some(slot) = slot {
+                walk(ty.at(slot), child, &path, dropped);
+                return true;
             }
-        }
+            let kept = node.preserve || matches!(node.additional, Additional::Any);
+            if !kept {
+                dropped.add(&path);
+            }
+            kept
+        }),
         Value::Array(items) => {
             let Some(slot) = &node.items else { return };
             for (index, item) in items.iter_mut().enumerate() {
-                path.push_str(&format!("[{index}]"));
-                walk(ty.at(slot), item, path, dropped);
-                path.truncate(length);
+                walk(ty.at(slot), item, &Place::Element(path, index), dropped);
             }
         }
         _ => {}

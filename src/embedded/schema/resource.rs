@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::error::FieldError;
-use super::validate::child;
+use super::place::Place;
 use super::{Additional, ListKind, Type};
 
 /// What is wrong with the apiVersion or the kind of a resource.
@@ -31,33 +31,38 @@ fn wrong_type_name(key: &str, text: &str) -> Option<String> {
 }
 
 /// Resources inside resources must say what they are.
-pub(super) fn embedded(ty: Type<'_>, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn embedded(
+    ty: Type<'_>,
+    value: &Value,
+    path: &Place<'_>,
+    errors: &mut Vec<FieldError>,
+) {
     let Some(node) = ty.node() else { return };
     match value {
         Value::Object(map) => {
             if node.embedded {
                 for key in ["apiVersion", "kind"] {
-                    let path = child(path, key);
+                    let path = Place::Field(path, key);
                     let Some(text) = map.get(key).and_then(Value::as_str) else {
-                        errors.push(FieldError::required(&path, ""));
+                        errors.push(FieldError::required(path, ""));
                         continue;
                     };
                     if let Some(detail) = wrong_type_name(key, text) {
-                        errors.push(FieldError::invalid(&path, &Value::from(text), &detail));
+                        errors.push(FieldError::invalid(path, &Value::from(text), &detail));
                     }
                 }
             }
             for (key, value) in map {
                 if let Some(slot) = node.properties.get(key) {
-                    embedded(ty.at(slot), value, &child(path, key), errors);
+                    embedded(ty.at(slot), value, &Place::Field(path, key), errors);
                 } else if let Additional::Typed(slot) = &node.additional {
-                    embedded(ty.at(slot), value, &format!("{path}[{key}]"), errors);
+                    embedded(ty.at(slot), value, &Place::Key(path, key), errors);
                 }
             }
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                embedded(ty.items(), item, &format!("{path}[{index}]"), errors);
+                embedded(ty.items(), item, &Place::Element(path, index), errors);
             }
         }
         _ => {}
@@ -65,15 +70,15 @@ pub(super) fn embedded(ty: Type<'_>, value: &Value, path: &str, errors: &mut Vec
 }
 
 /// Sets and list maps hold each element once.
-pub(super) fn lists(ty: Type<'_>, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn lists(ty: Type<'_>, value: &Value, path: &Place<'_>, errors: &mut Vec<FieldError>) {
     let Some(node) = ty.node() else { return };
     match value {
         Value::Object(map) => {
             for (key, value) in map {
                 if let Some(slot) = node.properties.get(key) {
-                    lists(ty.at(slot), value, &child(path, key), errors);
+                    lists(ty.at(slot), value, &Place::Field(path, key), errors);
                 } else if let Additional::Typed(slot) = &node.additional {
-                    lists(ty.at(slot), value, &format!("{path}[{key}]"), errors);
+                    lists(ty.at(slot), value, &Place::Key(path, key), errors);
                 }
             }
         }
@@ -85,12 +90,9 @@ pub(super) fn lists(ty: Type<'_>, value: &Value, path: &str, errors: &mut Vec<Fi
                     match items.iter().position(|i| !i.is_object() && !i.is_null()) {
                         Some(index) => {
                             let detail = "must be an object for an array of list-type map";
-                            let path = format!("{path}[{index}]");
-                            errors.extend(
-                                items
-                                    .get(index)
-                                    .map(|i| FieldError::invalid(&path, i, detail)),
-                            );
+                            let path = Place::Element(path, index);
+                            let item = items.get(index);
+                            errors.extend(item.map(|i| FieldError::invalid(path, i, detail)));
                         }
                         None => {
                             let identities = items.iter().map(|item| {
@@ -104,7 +106,7 @@ pub(super) fn lists(ty: Type<'_>, value: &Value, path: &str, errors: &mut Vec<Fi
                 }
             }
             for (index, item) in items.iter().enumerate() {
-                lists(ty.items(), item, &format!("{path}[{index}]"), errors);
+                lists(ty.items(), item, &Place::Element(path, index), errors);
             }
         }
         _ => {}
@@ -112,19 +114,24 @@ pub(super) fn lists(ty: Type<'_>, value: &Value, path: &str, errors: &mut Vec<Fi
 }
 
 /// Names the second appearance of every value that appears more than once.
-fn repeated(values: impl Iterator<Item = Value>, path: &str, errors: &mut Vec<FieldError>) {
+fn repeated(values: impl Iterator<Item = Value>, path: &Place<'_>, errors: &mut Vec<FieldError>) {
     let mut seen: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
     for (index, value) in values.enumerate() {
         let times = seen.entry(value.to_string()).or_default();
         *times += 1;
         if *times == 2 {
-            errors.push(FieldError::duplicate(&format!("{path}[{index}]"), &value));
+            errors.push(FieldError::duplicate(Place::Element(path, index), &value));
         }
     }
 }
 
 /// Status is written by controllers and metadata is checked elsewhere.
-pub(super) fn built_in(ty: Type<'_>, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn built_in(
+    ty: Type<'_>,
+    value: &Value,
+    path: &Place<'_>,
+    errors: &mut Vec<FieldError>,
+) {
     let Some(node) = ty.node() else { return };
     match value {
         Value::Object(map) => {
@@ -139,23 +146,23 @@ pub(super) fn built_in(ty: Type<'_>, value: &Value, path: &str, errors: &mut Vec
                         .get(key)
                         .is_none_or(|v| v.is_null() || v.as_str() == Some(""))
                 {
-                    errors.push(FieldError::required(&child(path, key), ""));
+                    errors.push(FieldError::required(Place::Field(path, key), ""));
                 }
             }
             for (key, value) in map {
-                if path.is_empty() && matches!(key.as_str(), "status" | "metadata") {
+                if path.is_root() && matches!(key.as_str(), "status" | "metadata") {
                     continue;
                 }
                 if let Some(slot) = node.properties.get(key) {
-                    built_in(ty.at(slot), value, &child(path, key), errors);
+                    built_in(ty.at(slot), value, &Place::Field(path, key), errors);
                 } else if let Additional::Typed(slot) = &node.additional {
-                    built_in(ty.at(slot), value, &format!("{path}[{key}]"), errors);
+                    built_in(ty.at(slot), value, &Place::Key(path, key), errors);
                 }
             }
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                built_in(ty.items(), item, &format!("{path}[{index}]"), errors);
+                built_in(ty.items(), item, &Place::Element(path, index), errors);
             }
         }
         Value::String(text)

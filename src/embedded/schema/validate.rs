@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::error::{FieldError, Reason};
 use super::format::{self, go_float, quoted};
+use super::place::Place;
 use super::{Additional, Flavor, Kind, ListKind, Node, Rules, Schema, Type, resource};
 
 /// What is told about one object at most: a long list of wrong values is wrong in every place,
@@ -45,28 +46,20 @@ impl Outcome {
 pub(super) fn validate(schema: &Schema, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     match schema.types.flavor {
         Flavor::Custom => {
-            let mut errors = check(schema.root(), object, old, "").errors;
-            resource::embedded(schema.root(), object, "", &mut errors);
-            resource::lists(schema.root(), object, "", &mut errors);
+            let mut errors = check(schema.root(), object, old, &Place::Root).errors;
+            resource::embedded(schema.root(), object, &Place::Root, &mut errors);
+            resource::lists(schema.root(), object, &Place::Root, &mut errors);
             errors
         }
         Flavor::BuiltIn => {
             let mut errors = Vec::new();
-            resource::built_in(schema.root(), object, "", &mut errors);
+            resource::built_in(schema.root(), object, &Place::Root, &mut errors);
             errors
         }
     }
 }
 
-pub(super) fn child(path: &str, key: &str) -> String {
-    if path.is_empty() {
-        key.to_owned()
-    } else {
-        format!("{path}.{key}")
-    }
-}
-
-fn check(ty: Type<'_>, value: &Value, old: Option<&Value>, path: &str) -> Outcome {
+fn check(ty: Type<'_>, value: &Value, old: Option<&Value>, path: &Place<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     let Some(node) = ty.node() else {
         return outcome;
@@ -159,7 +152,7 @@ fn format_applies(kind: Kind, format: &str) -> bool {
     }
 }
 
-fn wrong_type(path: &str, wanted: &str, found: &str) -> FieldError {
+fn wrong_type(path: &Place<'_>, wanted: &str, found: &str) -> FieldError {
     let message = format!(
         "Invalid value: {}: {path} in body must be of type {wanted}: {}",
         quoted(found),
@@ -168,7 +161,12 @@ fn wrong_type(path: &str, wanted: &str, found: &str) -> FieldError {
     FieldError::new(path, Reason::FieldValueTypeInvalid, message)
 }
 
-fn type_mismatch(types: &[&str], format: &str, value: &Value, path: &str) -> Option<FieldError> {
+fn type_mismatch(
+    types: &[&str],
+    format: &str,
+    value: &Value,
+    path: &Place<'_>,
+) -> Option<FieldError> {
     let (found, found_format) = match value {
         Value::Bool(_) => ("boolean", ""),
         Value::String(_) => ("string", ""),
@@ -195,7 +193,7 @@ fn type_mismatch(types: &[&str], format: &str, value: &Value, path: &str) -> Opt
     (!fits).then(|| wrong_type(path, &types.join(","), found))
 }
 
-fn one_of_values(rules: &Rules, value: &Value, path: &str, outcome: &mut Outcome) {
+fn one_of_values(rules: &Rules, value: &Value, path: &Place<'_>, outcome: &mut Outcome) {
     if rules.one_of_values.is_empty() {
         return;
     }
@@ -208,7 +206,7 @@ fn one_of_values(rules: &Rules, value: &Value, path: &str, outcome: &mut Outcome
     }
 }
 
-fn string(rules: &Rules, text: &str, path: &str) -> Option<FieldError> {
+fn string(rules: &Rules, text: &str, path: &Place<'_>) -> Option<FieldError> {
     let length = text.chars().count() as u64;
     if let Some(most) = rules.max_length.filter(|&most| length > most) {
         let bytes = if most == 1 { "byte" } else { "bytes" };
@@ -229,7 +227,7 @@ fn string(rules: &Rules, text: &str, path: &str) -> Option<FieldError> {
     }
 }
 
-fn number(node: &Node, format: &str, value: &Value, path: &str, outcome: &mut Outcome) {
+fn number(node: &Node, format: &str, value: &Value, path: &Place<'_>, outcome: &mut Outcome) {
     let Some(float) = value.as_f64() else { return };
     let integer = value.as_i64();
     let in_range = match (node.kind, format) {
@@ -297,13 +295,14 @@ fn list(
     rules: &Rules,
     items: &[Value],
     old: Option<&Value>,
-    path: &str,
+    path: &Place<'_>,
     outcome: &mut Outcome,
 ) {
     let before = by_keys(ty, old.and_then(Value::as_array));
     for (index, item) in items.iter().enumerate() {
         let before = keys_of(ty, item).and_then(|keys| before.get(&keys).copied());
-        outcome.merge(check(ty.items(), item, before, &format!("{path}[{index}]")));
+        let place = Place::Element(path, index);
+        outcome.merge(check(ty.items(), item, before, &place));
     }
     let size = items.len();
     if let Some(least) = rules.min_items.filter(|&least| (size as u64) < least) {
@@ -341,7 +340,7 @@ fn object(
     node: &Node,
     map: &Map<String, Value>,
     old: Option<&Value>,
-    path: &str,
+    path: &Place<'_>,
     outcome: &mut Outcome,
 ) {
     let rules = &node.rules;
@@ -366,12 +365,8 @@ fn object(
                 &detail,
             ));
         } else if let Additional::Typed(slot) = &node.additional {
-            outcome.merge(check(
-                ty.at(slot),
-                value,
-                before(key),
-                &format!("{path}.{key}"),
-            ));
+            let place = Place::Member(path, key);
+            outcome.merge(check(ty.at(slot), value, before(key), &place));
         }
     }
     for (key, slot) in &node.properties {
@@ -382,18 +377,19 @@ fn object(
             _ => slot,
         };
         if let Some(value) = map.get(key) {
-            outcome.merge(check(ty.at(slot), value, before(key), &child(path, key)));
+            let place = Place::Field(path, key);
+            outcome.merge(check(ty.at(slot), value, before(key), &place));
         }
     }
     for key in &rules.required {
         if !map.contains_key(key) {
-            outcome.add(FieldError::required(&format!("{path}.{key}"), ""));
+            outcome.add(FieldError::required(Place::Member(path, key), ""));
         }
     }
 }
 
-fn combined(ty: Type<'_>, rules: &Rules, value: &Value, path: &str, outcome: &mut Outcome) {
-    let name = || quoted(path);
+fn combined(ty: Type<'_>, rules: &Rules, value: &Value, path: &Place<'_>, outcome: &mut Outcome) {
+    let name = || quoted(&path.to_string());
     let nowhere = |detail: String| FieldError::invalid("", &Value::from(""), &detail);
     if !rules.any_of.is_empty() {
         let mut best: Option<Outcome> = None;
