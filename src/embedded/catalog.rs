@@ -177,6 +177,11 @@ struct Rules {
 }
 
 impl Catalog {
+    /// Builds it from definitions alone.
+    pub fn of(definitions: &[Value]) -> Catalog {
+        Self::build(None, definitions, Vec::new(), Vec::new(), 0)
+    }
+
     /// Builds it from the stored definitions, policies and bindings; what did not change since
     /// an earlier one is taken over from there.
     pub fn build(

@@ -11,37 +11,48 @@ use super::status::Failure;
 use super::{Embedded, encode};
 use crate::{api, yaml};
 
+/// Returns bowline's kinds, as definitions.
+fn kinds() -> Result<Vec<Value>, Failure> {
+    let kinds = api::crds();
+    let kinds = kinds.iter().map(serde_json::to_value);
+    kinds.collect::<Result<_, _>>().map_err(Failure::internal)
+}
+
+/// What tells the kinds and rules of this program from those of another.
+fn mark() -> u64 {
+    let mut digest = Sha256::new();
+    for definition in api::WRITTEN_CRDS {
+        digest.update(definition);
+    }
+    digest.update(api::policies());
+    let digest = digest.finalize();
+    let first = digest.iter().take(7);
+    first.fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+}
+
 impl Embedded {
-    /// Brings the store up to what this program knows; does nothing when it is.
-    pub(super) async fn install(&self) -> Result<(), Failure> {
-        let kinds: Vec<Value> = api::crds()
-            .iter()
-            .map(|definition| serde_json::to_value(definition).map_err(Failure::internal))
-            .collect::<Result<_, _>>()?;
-        let rules = api::policies();
-        let mut digest = Sha256::new();
-        digest.update(encode::to_bytes(&kinds));
-        digest.update(rules);
-        let mark = digest
-            .finalize()
-            .iter()
-            .take(7)
-            .fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
-        if self.shared.store.installed().await? == mark {
-            return Ok(());
+    /// Returns the kinds that the store does not have as this program knows them; None where it has all.
+    pub(super) async fn missing(&self) -> Result<Option<Vec<Value>>, Failure> {
+        match self.shared.store.installed().await? == mark() {
+            true => Ok(None),
+            false => kinds().map(Some),
         }
+    }
+
+    /// Brings the store up to what this program knows.
+    pub(super) async fn install(&self, kinds: &[Value]) -> Result<(), Failure> {
         let namespaces = ["default", "kube-system", "kube-public"].map(
             |name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}),
         );
         try_join_all(
             namespaces
                 .iter()
-                .chain(&kinds)
+                .chain(kinds)
                 .map(|object| self.lay_down(object)),
         )
         .await?;
         // The stamp of the mutating policy is put by this service itself.
-        let rules = yaml::documents("policies.yaml", rules).map_err(Failure::internal)?;
+        let rules = yaml::documents("policies.yaml", api::policies()).map_err(Failure::internal)?;
         let rules = rules.iter().map(|document| &document.value);
         let validating = rules.filter(|rule| {
             rule["kind"]
@@ -51,7 +62,7 @@ impl Embedded {
         try_join_all(validating.map(|object| self.lay_down(object))).await?;
         self.shared
             .store
-            .set_installed(mark)
+            .set_installed(mark())
             .await
             .map_err(Failure::from)
     }

@@ -80,10 +80,15 @@ struct Shared {
 impl Embedded {
     /// Opens or creates the file and makes sure that it holds bowline's kinds and rules.
     pub async fn open(path: &Path, user: &str) -> Result<Embedded, OpenError> {
-        Self::open_with(path, user, None).await
+        let embedded = Self::start(path, user, None).await?;
+        let missing = embedded.missing().await;
+        let missing = missing.map_err(|failure| embedded.not_set_up(failure))?;
+        embedded.set_up(missing.as_deref()).await?;
+        Ok(embedded)
     }
 
-    async fn open_with(
+    /// Opens or creates the file, and takes it as it is.
+    async fn start(
         path: &Path,
         user: &str,
         tree: Option<Arc<tree::Tree>>,
@@ -93,13 +98,7 @@ impl Embedded {
         let store = opened.unwrap_or_else(|_| Err(OpenError::Foreign(path.to_owned())))?;
         let shared = Arc::new(Shared {
             store,
-            catalog: RwLock::new(Arc::new(Catalog::build(
-                None,
-                &[],
-                Vec::new(),
-                Vec::new(),
-                0,
-            ))),
+            catalog: RwLock::new(Arc::new(Catalog::of(&[]))),
             building: tokio::sync::Mutex::new(()),
             work: Arc::new(tokio::sync::Notify::new()),
             tree,
@@ -112,21 +111,26 @@ impl Embedded {
             }),
             clock: Arc::new(jiff::Timestamp::now),
         };
-        let set_up = |message: String| OpenError::SetUp {
-            path: path.to_owned(),
-            message,
-        };
-        embedded
-            .shared
-            .refresh()
-            .await
-            .map_err(|failure| set_up(failure.message))?;
-        embedded
-            .install()
-            .await
-            .map_err(|failure| set_up(failure.message))?;
-        collector::start(&embedded.shared);
+        let known = embedded.shared.refresh().await;
+        known.map_err(|failure| embedded.not_set_up(failure))?;
         Ok(embedded)
+    }
+
+    /// Installs the kinds that are missing, and begins to work.
+    async fn set_up(&self, missing: Option<&[Value]>) -> Result<(), OpenError> {
+        if let Some(kinds) = missing {
+            let installed = self.install(kinds).await;
+            installed.map_err(|failure| self.not_set_up(failure))?;
+        }
+        collector::start(&self.shared);
+        Ok(())
+    }
+
+    fn not_set_up(&self, failure: Failure) -> OpenError {
+        OpenError::SetUp {
+            path: self.shared.store.path().to_owned(),
+            message: failure.message,
+        }
     }
 
     /// A client that speaks to this store from within the process.

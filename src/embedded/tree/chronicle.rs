@@ -3,7 +3,7 @@
 //! The branch is read along its first parents, so that every state in it is one that the branch really had;
 //! a merge is told as the commit of its side that made the same file, for that one says who and why.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -33,6 +33,8 @@ pub(super) struct News {
     anew: bool,
     /// The commits of the branch, oldest first.
     commits: Vec<Told>,
+    /// When files came to the branch, in seconds, where everything else is forgotten.
+    births: HashMap<String, i64>,
 }
 
 /// A commit of the branch, and the one that says who and why.
@@ -152,8 +154,8 @@ pub(super) fn news(work: &WorkTree, index: &Index) -> Result<News, GitError> {
         if first == Some(since) {
             return Ok(News {
                 head,
-                anew: false,
                 commits,
+                ..News::default()
             });
         }
     }
@@ -161,10 +163,14 @@ pub(super) fn news(work: &WorkTree, index: &Index) -> Result<News, GitError> {
         Some(_) => branch(work.log("HEAD", None, &[])?, head.as_deref()),
         None => Vec::new(),
     };
+    let files = commits.iter().map(|told| told.commit.files.len());
+    let mut births = HashMap::with_capacity(files.sum());
+    bear_all(&mut births, &commits);
     Ok(News {
         head,
         anew: true,
         commits,
+        births,
     })
 }
 
@@ -231,7 +237,7 @@ impl News {
 pub(super) fn take(
     work: &WorkTree,
     index: &mut Index,
-    news: &News,
+    news: &mut News,
     read: &[Read],
 ) -> Result<Vec<Arc<Entry>>, GitError> {
     let mut entries: Vec<Entry> = Vec::new();
@@ -245,23 +251,20 @@ pub(super) fn take(
         }
         index.pins.clear();
         index.components.clear();
-        index.births.clear();
+        index.births = std::mem::take(&mut news.births);
+    } else {
+        bear_all(&mut index.births, &news.commits);
     }
     index.head.clone_from(&news.head);
     if news.commits.is_empty() {
         return Ok(shared(entries));
-    }
-    for told in &news.commits {
-        for file in &told.commit.files {
-            bear(&mut index.births, file, told.commit.at);
-        }
     }
     let holds_pins = |known: &super::index::Known| {
         let mut objects = known.objects.iter();
         objects.any(|held| held.resource == PINS)
     };
     let files = index.files.iter().filter(|(_, known)| holds_pins(known));
-    let paths: BTreeSet<String> = files.map(|(path, _)| path.clone()).collect();
+    let paths: HashSet<&str> = files.map(|(path, _)| path.as_str()).collect();
     let mut before: BTreeMap<String, ReleasePinSpec> = BTreeMap::new();
     for (key, recorded) in &index.pins {
         if let Ok(spec) = serde_json::from_value(recorded.spec.clone()) {
@@ -323,6 +326,14 @@ pub(super) fn as_written(loaded: &Loaded) -> Option<Pin> {
     Some((held.namespace.clone(), held.name.clone(), spec))
 }
 
+fn bear_all(births: &mut HashMap<String, i64>, commits: &[Told]) {
+    for told in commits {
+        for file in &told.commit.files {
+            bear(births, file, told.commit.at);
+        }
+    }
+}
+
 fn bear(births: &mut HashMap<String, i64>, file: &Changed, at: Timestamp) {
     if let Some(from) = &file.from {
         if let Some(born) = births.remove(from) {
@@ -345,6 +356,7 @@ pub fn changes_of(
         return Ok(Vec::new());
     };
     let commits = branch(work.log(&head, None, &[])?, Some(&head));
+    let paths = paths.iter().map(String::as_str).collect();
     changes(work, &commits, paths, BTreeMap::new(), &HashMap::new())
 }
 
@@ -353,19 +365,19 @@ pub(super) type Pin = (String, String, ReleasePinSpec);
 
 /// Lists the changes that commits made to the pins of files; of the blobs in `known` it is known what they
 /// hold.
-fn changes(
+fn changes<'c>(
     work: &WorkTree,
-    commits: &[Told],
-    mut paths: BTreeSet<String>,
+    commits: &'c [Told],
+    mut paths: HashSet<&'c str>,
     mut before: BTreeMap<String, ReleasePinSpec>,
     known: &HashMap<&str, &[Pin]>,
 ) -> Result<Vec<Change>, GitError> {
     let mut wanted: Vec<(usize, &Changed)> = Vec::new();
     for (at, told) in commits.iter().enumerate().rev() {
         for file in &told.commit.files {
-            if file.blob.is_some() && paths.contains(&file.path) {
+            if file.blob.is_some() && paths.contains(file.path.as_str()) {
                 wanted.push((at, file));
-                paths.extend(file.from.clone());
+                paths.extend(file.from.as_deref());
             }
         }
     }

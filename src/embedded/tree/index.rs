@@ -3,7 +3,6 @@
 //! It can always be thrown away: whoever finds none, or one of another version, reads everything.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{File, Metadata};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,13 +10,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::chronicle::Entry;
+use super::stat::Stat;
 use crate::embedded::sqlite::Revision;
 
 /// Raised when what is kept, or how files are read, changes its meaning.
 const VERSION: u32 = 3;
-/// A file that was written less than this before it was read may have been written again within the same
-/// tick of the file system's clock.
-const TICK: i128 = 100_000_000;
 
 /// Everything that is known of a work tree.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -92,95 +89,6 @@ pub(super) struct Held {
     pub(super) line: usize,
     /// Whether its namespace is written in the file.
     pub(super) says_namespace: bool,
-}
-
-/// What the file system says of a file without opening it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Stat {
-    size: u64,
-    modified: i128,
-    changed: i128,
-    inode: u64,
-    /// Whether it was read too soon after it was written to be sure.
-    racy: bool,
-}
-
-impl Stat {
-    /// Looks at a file; None where it is none, or a link.
-    pub(super) fn of(file: &Path) -> Option<Self> {
-        Self::told(&std::fs::symlink_metadata(file).ok()?)
-    }
-
-    /// Opens a file and looks at it; None where it is none, or a link.
-    pub(super) fn open(file: &Path) -> Option<(File, Self)> {
-        let mut options = File::options();
-        options.read(true);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::OpenOptionsExt;
-
-            use rustix::fs::OFlags;
-            // Nobody waits for whoever writes into a pipe.
-            let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-            options.custom_flags(i32::try_from(flags.bits()).unwrap_or_default());
-        }
-        #[cfg(not(unix))]
-        Self::of(file)?;
-        let opened = options.open(file).ok()?;
-        let stat = Self::told(&opened.metadata().ok()?)?;
-        Some((opened, stat))
-    }
-
-    fn told(found: &Metadata) -> Option<Self> {
-        if !found.is_file() {
-            return None;
-        }
-        let nanos = |time: std::io::Result<std::time::SystemTime>| {
-            let since = time.ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
-            i128::try_from(since.as_nanos()).ok()
-        };
-        let modified = nanos(found.modified()).unwrap_or_default();
-        #[cfg(unix)]
-        let (changed, inode) = {
-            use std::os::unix::fs::MetadataExt;
-            let changed =
-                i128::from(found.ctime()) * 1_000_000_000 + i128::from(found.ctime_nsec());
-            (changed, found.ino())
-        };
-        #[cfg(not(unix))]
-        let (changed, inode) = (modified, 0);
-        Some(Self {
-            size: found.len(),
-            modified,
-            changed,
-            inode,
-            racy: false,
-        })
-    }
-
-    /// Notes that the file was read at a time.
-    pub(super) fn read_at(mut self, now: jiff::Timestamp) -> Self {
-        let written = self.modified.max(self.changed);
-        self.racy = now.as_nanosecond() - written < TICK;
-        self
-    }
-
-    /// Returns how long the file was.
-    pub(super) fn size(&self) -> usize {
-        usize::try_from(self.size).unwrap_or_default()
-    }
-
-    /// Returns when the file was written, in seconds.
-    pub(super) fn written(&self) -> i64 {
-        i64::try_from(self.modified / 1_000_000_000).unwrap_or_default()
-    }
-
-    /// Tells whether a file that was read is as it was.
-    pub(super) fn is_as(&self, now: &Stat) -> bool {
-        !self.racy
-            && (self.size, self.modified, self.changed, self.inode)
-                == (now.size, now.modified, now.changed, now.inode)
-    }
 }
 
 impl Index {

@@ -16,6 +16,7 @@ mod index;
 mod place;
 mod read;
 mod releases;
+mod stat;
 mod sync;
 mod trailers;
 mod write;
@@ -31,6 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
+use super::catalog::Catalog;
 use super::status::Failure;
 use super::{Embedded, OpenError};
 use crate::git::{GitError, WorkTree};
@@ -71,6 +73,14 @@ pub enum TreeError {
     /// The store that caches it could not be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// The files cannot be looked at.
+    #[error("{} cannot be opened: {error}", directory.display())]
+    Files {
+        /// Where they are.
+        directory: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
     /// The cache could not be made.
     #[error("{}: {error}", file.display())]
     Cache {
@@ -283,26 +293,32 @@ impl Embedded {
         let (user, store, tree) = opened.map_err(|error| TreeError::Store(error.to_string()))??;
         let tree = Arc::new(tree);
         let is_new = !store.exists();
-        // Git is asked while the store is opened.
+        // Git is asked while the store is opened, and the files are read while it is set up.
         let asking = tokio::task::spawn_blocking({
             let tree = tree.clone();
             move || tree.scan()
         });
-        let embedded = Embedded::open_with(&store, &user, Some(tree.clone())).await?;
-        let newest = embedded
-            .shared
-            .store
-            .newest()
-            .await
-            .map_err(Failure::from)?;
-        if !is_new && tree.index().revision != newest {
-            // Somebody was stopped between the store and the index: what is known may not be what is stored.
+        let embedded = Embedded::start(&store, &user, Some(tree.clone())).await?;
+        let missing = embedded.missing().await?;
+        let newest = embedded.shared.store.newest().await;
+        let newest = newest.map_err(Failure::from)?;
+        if !is_new && (missing.is_some() || tree.index().revision != newest) {
+            // Kinds may mean something else, or somebody was stopped between the store and the index: what
+            // is known may not be what is stored.
             let mut index = tree.locked();
             *index = Arc::new(Index::unsure(&index.namespace));
         }
-        let scan = asking.await;
-        let scan = scan.map_err(|error| TreeError::Store(error.to_string()))??;
-        embedded.shared.begin(&tree, scan).await?;
+        // What the files are read by is what the store will have.
+        let catalog = match &missing {
+            Some(kinds) => Arc::new(Catalog::of(kinds)),
+            None => embedded.shared.catalog().await?,
+        };
+        let scan = async {
+            let scan = asking.await;
+            scan.map_err(|error| TreeError::Store(error.to_string()))?
+        };
+        let ready = embedded.set_up(missing.as_deref());
+        embedded.shared.begin(&tree, catalog, scan, ready).await?;
         Ok((embedded, tree))
     }
 

@@ -6,14 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
 
 use memchr::memmem;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::chronicle::{self, Pin};
-use super::index::{Held, Known, Stat};
+use super::index::{Held, Known};
+use super::stat::Folder;
 use crate::api::labels;
 use crate::embedded::catalog::{Catalog, Resource};
 use crate::embedded::object::{self, Writer, meta, meta_mut};
@@ -47,7 +47,8 @@ pub(super) enum Looked {
 
 /// What reading needs to know.
 pub(super) struct Reader<'a> {
-    pub(super) root: &'a Path,
+    /// What paths are relative to.
+    pub(super) folder: &'a Folder,
     pub(super) catalog: &'a Catalog,
     pub(super) now: jiff::Timestamp,
     /// How much is read.
@@ -73,8 +74,7 @@ const GROUPS: [&str; 3] = [
 impl Reader<'_> {
     /// Reads a file that is not known, or not as it was.
     pub(super) fn read(&self, path: &str, known: Option<&Known>) -> Looked {
-        let file = self.root.join(path);
-        let opened = Stat::open(&file).and_then(|(mut opened, stat)| {
+        let opened = self.folder.file(path).and_then(|(mut opened, stat)| {
             let bytes = contents(&mut opened, stat.size()).ok()?;
             Some((bytes, stat))
         });

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -10,13 +11,15 @@ use serde_json::{Value, json};
 use super::chronicle::{self, Entry, News};
 use super::cores::on_every_core;
 use super::fills::{entry_fill, fill, uid};
-use super::index::{Held, Index, Stat};
+use super::index::{Held, Index};
 use super::read::{self, Extent, Loaded, Looked, Read, Reader};
+use super::stat::{Folder, Stat};
 use super::{Tree, TreeError};
 use crate::embedded::catalog::{Catalog, Resource};
 use crate::embedded::sqlite::{Fill, Key};
 use crate::embedded::status::Failure;
-use crate::embedded::{Embedded, Shared, encode};
+use crate::embedded::{Embedded, OpenError, Shared, encode};
+use crate::git::GitError;
 
 /// Where pins are stored.
 pub(super) const PINS: &str = "openchoreo.dev/releasepins";
@@ -103,17 +106,11 @@ impl Embedded {
             true => Extent::Whole,
             false => Extent::Pressing,
         };
-        self.shared.take_in(tree, extent, None).await.map(drop)
+        self.shared.take_in(tree, extent).await.map(drop)
     }
 }
 
 impl Index {
-    /// Tells whether every object says which namespace it is in.
-    fn says_all_namespaces(&self) -> bool {
-        let mut objects = self.files.values().flat_map(|known| &known.objects);
-        objects.all(|held| held.says_namespace)
-    }
-
     /// Makes files be read again whatever their stat says.
     fn forget(&mut self, paths: &BTreeSet<String>) {
         for path in paths {
@@ -132,15 +129,27 @@ impl Shared {
     }
 
     pub(super) async fn sync_now(&self, tree: &Arc<Tree>) -> Result<Synced, TreeError> {
-        self.take_in(tree, Extent::Whole, None).await
+        self.take_in(tree, Extent::Whole).await
     }
 
-    /// Looks at what a matrix needs; the rest is read when somebody asks for it.
-    pub(super) async fn begin(&self, tree: &Arc<Tree>, scan: Scan) -> Result<Synced, TreeError> {
+    /// Looks at what a matrix needs while the store is made ready; the rest is read when somebody asks for it.
+    pub(super) async fn begin(
+        &self,
+        tree: &Arc<Tree>,
+        catalog: Arc<Catalog>,
+        scan: impl Future<Output = Result<Scan, TreeError>>,
+        ready: impl Future<Output = Result<(), OpenError>>,
+    ) -> Result<Synced, TreeError> {
         let _turn = tree.syncing.lock().await;
-        // What was found on the grounds of an index that does not hold does not hold either.
-        let scan = (!tree.index().unsure).then_some(scan);
-        self.take_in(tree, Extent::Pressing, scan).await
+        let look = async {
+            let scan = scan.await?;
+            // What was found on the grounds of an index that does not hold does not hold either.
+            let scan = (!tree.index().unsure).then_some(scan);
+            self.look(tree, catalog, Extent::Pressing, scan).await
+        };
+        let (look, ready) = tokio::join!(look, ready);
+        ready?;
+        self.keep(tree, look?, Extent::Pressing).await
     }
 
     /// Makes sure that everything is stored.
@@ -169,14 +178,22 @@ impl Shared {
         }
     }
 
-    /// The scan is one that was made just now, where there is one; the caller holds the turn.
-    async fn take_in(
+    /// The caller holds the turn.
+    async fn take_in(&self, tree: &Arc<Tree>, extent: Extent) -> Result<Synced, TreeError> {
+        let catalog = self.catalog().await?;
+        let look = self.look(tree, catalog, extent, None).await?;
+        self.keep(tree, look, extent).await
+    }
+
+    /// Looks at the files and the log; None where nothing changed. The scan is one that was made just now,
+    /// where there is one.
+    async fn look(
         &self,
         tree: &Arc<Tree>,
+        catalog: Arc<Catalog>,
         extent: Extent,
         scan: Option<Scan>,
-    ) -> Result<Synced, TreeError> {
-        let catalog = self.catalog().await?;
+    ) -> Result<Option<Look>, TreeError> {
         let unsure = tree.index().unsure;
         // Listed before the files are looked at: what these do not have then is gone.
         let (extent, stored) = match unsure {
@@ -190,13 +207,23 @@ impl Shared {
                 Some(scan) => scan,
                 None => looked.scan()?,
             };
-            let found = looked.look(&catalog, now, extent, &scan);
-            // A long log takes a while to be forgotten, and nobody has to wait for that.
-            tokio::task::spawn_blocking(move || drop(scan));
-            found
+            looked.look(&catalog, now, extent, scan)
         });
         let looking = looking.await;
-        let look = looking.map_err(|error| TreeError::Store(error.to_string()))??;
+        let mut look = looking.map_err(|error| TreeError::Store(error.to_string()))??;
+        if unsure && let Some(look) = &mut look {
+            look.forget_all_but_known(stored);
+        }
+        Ok(look)
+    }
+
+    /// Stores what a look found, and remembers it.
+    async fn keep(
+        &self,
+        tree: &Arc<Tree>,
+        look: Option<Look>,
+        extent: Extent,
+    ) -> Result<Synced, TreeError> {
         let Some(mut look) = look else {
             let mut index = tree.locked();
             if !index.whole {
@@ -204,9 +231,6 @@ impl Shared {
             }
             return Ok(Synced::default());
         };
-        if unsure {
-            look.forget_all_but_known(stored);
-        }
         for namespace in &look.namespaces {
             self.make_namespace(namespace).await?;
         }
@@ -290,7 +314,8 @@ impl Shared {
 pub(super) struct Scan {
     /// The files that can hold objects, in order.
     paths: Vec<String>,
-    news: News,
+    /// What came to its log: it is still asked, and files can be read meanwhile.
+    news: JoinHandle<Result<News, GitError>>,
 }
 
 /// The files that there are, and what was read of them.
@@ -300,6 +325,16 @@ struct Files<'p> {
     read: Vec<Read>,
     /// Whether some were left for later.
     put_off: bool,
+}
+
+impl Files<'_> {
+    /// Tells whether every object says which namespace it is in, those that were known before included.
+    fn say_all_namespaces(&self, before: &Index) -> bool {
+        let read = self.read.iter().map(|read| &read.known);
+        let known = before.files.values().chain(read);
+        let mut objects = known.flat_map(|known| &known.objects);
+        objects.all(|held| held.says_namespace)
+    }
 }
 
 /// What a look at the files found.
@@ -338,22 +373,33 @@ impl Tree {
         catalog: &Catalog,
         now: Timestamp,
         extent: Extent,
-        scan: &Scan,
+        scan: Scan,
     ) -> Result<Option<Look>, TreeError> {
         let before = self.index();
         let root = self.work.root();
-        let reader = Reader {
-            root,
+        let folder = Folder::open(root).map_err(|error| TreeError::Files {
+            directory: root.to_owned(),
+            error,
+        })?;
+        let mut reader = Reader {
+            folder: &folder,
             catalog,
             now,
             extent,
         };
-        let news = &scan.news;
+        let mut files = read_files(&reader, &before, &scan.paths);
+        // The namespace of objects that name none is that of all the others, late ones included.
+        if files.put_off && before.namespace.is_empty() && !files.say_all_namespaces(&before) {
+            reader.extent = Extent::Whole;
+            files = read_files(&reader, &before, &scan.paths);
+        }
         let Files {
             paths,
             mut read,
             put_off,
-        } = read_files(&reader, &before, &scan.paths);
+        } = files;
+        let news = scan.news.join();
+        let mut news = news.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let known = paths
             .iter()
             .filter(|path| before.files.contains_key(**path))
@@ -367,12 +413,10 @@ impl Tree {
         for read in &read {
             index.files.insert(read.path.clone(), read.known.clone());
         }
-        // The namespace of objects that name none is that of all the others, late ones included.
-        if put_off && index.namespace.is_empty() && !index.says_all_namespaces() {
-            return self.look(catalog, now, Extent::Whole, scan);
-        }
         let again = news.touched(&before);
-        let mut entries = chronicle::take(&self.work, &mut index, news, &read)?;
+        let mut entries = chronicle::take(&self.work, &mut index, &mut news, &read)?;
+        // A long log takes a while to be forgotten, and nobody has to wait for that.
+        tokio::task::spawn_blocking(move || drop(news));
         if !again.is_empty() {
             let known: BTreeSet<&str> = read.iter().map(|read| read.path.as_str()).collect();
             let again: BTreeSet<String> = again
@@ -400,7 +444,7 @@ impl Tree {
         }
         let mut fills = self.fills(&index, &before, read, catalog);
         let late = std::mem::take(&mut index.late);
-        match extent {
+        match reader.extent {
             Extent::Whole => {
                 let entries = late.into_iter().chain(entries).collect();
                 fills.extend(on_every_core(entries, |entry: Arc<Entry>| {
@@ -424,19 +468,12 @@ impl Tree {
         }))
     }
 
-    /// Asks git which files there are, and what came to its log.
-    pub(super) fn scan(&self) -> Result<Scan, TreeError> {
-        let before = self.index();
-        let (paths, news) = std::thread::scope(|scope| {
-            let log = scope.spawn(|| chronicle::news(&self.work, &before));
-            let paths = self.work.files();
-            let news = log.join().unwrap_or_else(|_| Ok(News::default()));
-            (paths, news)
-        });
-        Ok(Scan {
-            paths: read::candidates(paths?),
-            news: news?,
-        })
+    /// Asks git which files there are, and begins to ask what came to its log.
+    pub(super) fn scan(self: &Arc<Self>) -> Result<Scan, TreeError> {
+        let asked = self.clone();
+        let news = std::thread::spawn(move || chronicle::news(&asked.work, &asked.index()));
+        let paths = read::candidates(self.work.files()?);
+        Ok(Scan { paths, news })
     }
 
     /// Says what of the objects of the files that were read is to be stored.
@@ -521,7 +558,7 @@ fn read_files<'p>(
     let looked = on_every_core(paths, |path: &String| {
         let known = index.files.get(path);
         if let Some(known) = known {
-            let stat = Stat::of(&reader.root.join(path))?;
+            let stat = reader.folder.stat(path)?;
             if known.stat.is_as(&stat) {
                 return Some((path, None));
             }

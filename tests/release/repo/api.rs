@@ -1,10 +1,11 @@
 //! The API over files: reads follow them, writes edit them, and only what changed is read again.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bowline::api::{AuditEntry, Release, ReleasePin};
 use bowline::embedded::Embedded;
-use bowline::embedded::tree::{Layout, TreeOptions};
+use bowline::embedded::tree::{Layout, Tree, TreeOptions};
 use futures::StreamExt;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams};
@@ -39,7 +40,7 @@ async fn reads_follow_the_files_and_writes_edit_them() {
     );
 
     // Only what changed is read again, by this process and by the next.
-    served.whole(&tree).await.unwrap();
+    settle(&served, &tree).await;
     let quiet = served.sync(&tree).await.unwrap();
     assert_eq!(quiet.read, 0);
     shop.write("pins/staging/cart.yaml", &pin("cart", "staging", "cart-3"));
@@ -179,6 +180,11 @@ async fn helm_and_kustomize_are_left_alone_and_what_is_broken_is_told() {
     );
 }
 
+/// Looks until nothing is read again: what was read in the moment that it was written in is read once more.
+async fn settle(served: &Embedded, tree: &Arc<Tree>) {
+    while served.sync(tree).await.unwrap().read > 0 {}
+}
+
 /// Lists the names of what is served of a kind.
 async fn names<K>(served: &Embedded) -> Vec<String>
 where
@@ -199,6 +205,11 @@ async fn releases_and_the_log_are_read_when_somebody_asks() {
         pin("news", "dev", "news-1")
     );
     shop.write("news.yaml", &both);
+    let (served, tree) = Embedded::over(options(&shop)).await.unwrap();
+    settle(&served, &tree).await;
+    drop((served, tree));
+
+    std::fs::remove_dir_all(shop.place.path().join("cache")).unwrap();
     let (served, tree) = Embedded::over(options(&shop)).await.unwrap();
     assert_eq!(names::<ReleasePin>(&served).await.len(), 7);
     let rest = served.sync(&tree).await.unwrap();

@@ -1,0 +1,125 @@
+//! What the file system says of the files of a work tree.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// A file that was written less than this before it was read may have been written again within the same
+/// tick of the file system's clock.
+const TICK: i128 = 100_000_000;
+
+/// What the file system says of a file without opening it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Stat {
+    size: u64,
+    modified: i128,
+    changed: i128,
+    inode: i128,
+    /// Whether it was read too soon after it was written to be sure.
+    racy: bool,
+}
+
+impl Stat {
+    /// Notes that the file was read at a time.
+    pub(super) fn read_at(mut self, now: jiff::Timestamp) -> Self {
+        let written = self.modified.max(self.changed);
+        self.racy = now.as_nanosecond() - written < TICK;
+        self
+    }
+
+    /// Returns how long the file was.
+    pub(super) fn size(&self) -> usize {
+        usize::try_from(self.size).unwrap_or_default()
+    }
+
+    /// Returns when the file was written, in seconds.
+    pub(super) fn written(&self) -> i64 {
+        i64::try_from(self.modified / 1_000_000_000).unwrap_or_default()
+    }
+
+    /// Tells whether a file that was read is as it was.
+    pub(super) fn is_as(&self, now: &Stat) -> bool {
+        !self.racy
+            && (self.size, self.modified, self.changed, self.inode)
+                == (now.size, now.modified, now.changed, now.inode)
+    }
+}
+
+/// The directory that files are below; the way to it is walked once, and not for each of them again.
+#[cfg(unix)]
+pub(super) struct Folder(rustix::fd::OwnedFd);
+
+#[cfg(unix)]
+impl Folder {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        use rustix::fs::{Mode, OFlags};
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
+    }
+
+    /// Looks at a file; None where it is none, or a link.
+    pub(super) fn stat(&self, path: &str) -> Option<Stat> {
+        let links = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+        Self::told(&rustix::fs::statat(&self.0, path, links).ok()?)
+    }
+
+    /// Opens a file and looks at it; None where it is none, or a link.
+    pub(super) fn file(&self, path: &str) -> Option<(File, Stat)> {
+        use rustix::fs::{Mode, OFlags};
+        // Nobody waits for whoever writes into a pipe.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(&self.0, path, flags, Mode::empty()).ok()?;
+        let stat = Self::told(&rustix::fs::fstat(&opened).ok()?)?;
+        Some((opened.into(), stat))
+    }
+
+    fn told(found: &rustix::fs::Stat) -> Option<Stat> {
+        use rustix::fs::FileType;
+        if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+            return None;
+        }
+        let nanos = |seconds: i128, nanos: i128| seconds * 1_000_000_000 + nanos;
+        Some(Stat {
+            size: u64::try_from(found.st_size).unwrap_or_default(),
+            modified: nanos(found.st_mtime.into(), found.st_mtime_nsec.into()),
+            changed: nanos(found.st_ctime.into(), found.st_ctime_nsec.into()),
+            inode: found.st_ino.into(),
+            racy: false,
+        })
+    }
+}
+
+/// The directory that files are below.
+#[cfg(not(unix))]
+pub(super) struct Folder(std::path::PathBuf);
+
+#[cfg(not(unix))]
+impl Folder {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        path.read_dir()?;
+        Ok(Self(path.to_owned()))
+    }
+
+    /// Looks at a file; None where it is none, or a link.
+    pub(super) fn stat(&self, path: &str) -> Option<Stat> {
+        let found = std::fs::symlink_metadata(self.0.join(path)).ok()?;
+        let since = found.modified().ok()?;
+        let since = since.duration_since(std::time::UNIX_EPOCH).ok()?;
+        let modified = i128::try_from(since.as_nanos()).ok()?;
+        found.is_file().then_some(Stat {
+            size: found.len(),
+            modified,
+            changed: modified,
+            inode: 0,
+            racy: false,
+        })
+    }
+
+    /// Opens a file and looks at it; None where it is none, or a link.
+    pub(super) fn file(&self, path: &str) -> Option<(File, Stat)> {
+        let stat = self.stat(path)?;
+        Some((File::open(self.0.join(path)).ok()?, stat))
+    }
+}
