@@ -70,6 +70,8 @@ pub const RELEASE_UID: &str = "core.choreo.dev/release-uid";
 pub const RELEASE_NAME: &str = "core.choreo.dev/release-name";
 /// Label on applied resources: the namespace of the RenderedRelease.
 pub const RELEASE_NAMESPACE: &str = "core.choreo.dev/release-namespace";
+/// Annotation on applied resources: a hash of what was applied, whoever else writes the object.
+pub const APPLIED_HASH: &str = "bowline.dev/applied-hash";
 /// Label on created namespaces: the environment that they are for.
 pub const NAMESPACE_ENVIRONMENT: &str = "core.choreo.dev/environment";
 /// Label on created namespaces: the project that they are for.

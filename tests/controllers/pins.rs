@@ -126,6 +126,12 @@ impl Pins {
 
     /// Checks that what runs is what the pins say: everything once, nothing else.
     pub async fn verify(&self, version: impl Fn(&str, &str) -> String) {
+        let pins = self.shop.pins().list(&ListParams::default()).await.unwrap();
+        for pin in pins {
+            let (component, environment) = (&pin.spec.component, &pin.spec.environment);
+            let wanted = format!("{component}-{}", version(component, environment));
+            assert_eq!(pin.spec.release_ref.name, wanted, "{environment}");
+        }
         let rendered: Api<RenderedRelease> = Api::default_namespaced(self.shop.client.clone());
         let rendered = rendered.list(&ListParams::default()).await.unwrap().items;
         let mut found: Vec<String> = rendered.iter().map(|it| it.name_any()).collect();

@@ -100,15 +100,11 @@ pub fn desired(named: &Named<'_>, kind: &Kind, namespace: &str, owner: &Owner) -
         if !namespace.is_empty() {
             metadata.insert("namespace".to_owned(), namespace.into());
         }
-        let own = metadata.entry("labels").or_insert_with(empty);
-        if !own.is_object() {
-            *own = empty();
-        }
-        if let Value::Object(own) = own {
-            own.extend(tracking(named.id, owner));
-        }
     }
-    let object = Value::Object(object);
+    put(&mut object, "labels", tracking(named.id, owner));
+    let hash = digest::of(&object);
+    let applied = (labels::APPLIED_HASH.to_owned(), short(&hash).into());
+    put(&mut object, "annotations", [applied]);
     Desired {
         id: named.id.to_owned(),
         kind: kind.clone(),
@@ -118,13 +114,27 @@ pub fn desired(named: &Named<'_>, kind: &Kind, namespace: &str, owner: &Owner) -
             namespace: namespace.to_owned(),
             name: named.name.to_owned(),
         },
-        hash: digest::of(&object),
-        object,
+        hash,
+        object: Value::Object(object),
     }
 }
 
 fn empty() -> Value {
     Value::Object(Map::new())
+}
+
+/// Puts entries into a map of an object's metadata.
+fn put(object: &mut Object, map: &str, entries: impl IntoIterator<Item = (String, Value)>) {
+    let Some(Value::Object(metadata)) = object.get_mut("metadata") else {
+        return;
+    };
+    let own = metadata.entry(map).or_insert_with(empty);
+    if !own.is_object() {
+        *own = empty();
+    }
+    if let Value::Object(own) = own {
+        own.extend(entries);
+    }
 }
 
 fn tracking(id: &str, owner: &Owner) -> [(String, Value); 5] {

@@ -262,9 +262,11 @@ impl RawManager {
     }
 
     /// What changes whenever a field that we applied is changed or taken by somebody else, and whenever
-    /// we apply something else: the set of our fields, and when we last changed one.
-    fn hash(&self) -> String {
-        short(&digest::of(&(&self.api_version, &self.time, &self.fields)))
+    /// we apply something else: the set of our fields, when we last changed one, and the hash of what we
+    /// applied then, for times are whole seconds.
+    fn hash(&self, applied: &str) -> String {
+        let ours = (&self.api_version, &self.time, &self.fields, applied);
+        short(&digest::of(&ours))
     }
 }
 
@@ -340,14 +342,13 @@ impl<'de, const METADATA: bool> Deserialize<'de> for Seen<METADATA> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Raw::deserialize(deserializer)?;
         let metadata = raw.metadata;
-        let has = |map: &Option<BTreeMap<String, String>>, key: &str, value: &str| {
+        let said = |map: &Option<BTreeMap<String, String>>, key: &str| {
             let found = map.as_ref().and_then(|map| map.get(key));
-            found.is_some_and(|found| found == value)
-        };
-        let label = |key: &str| {
-            let found = metadata.labels.as_ref().and_then(|map| map.get(key));
             found.cloned().unwrap_or_default()
         };
+        let label = |key: &str| said(&metadata.labels, key);
+        let annotation = |key: &str| said(&metadata.annotations, key);
+        let applied = annotation(labels::APPLIED_HASH);
         let managers = metadata.managed_fields.unwrap_or_default();
         let ours = managers.iter().find(|manager| manager.is_ours());
         let mut others: Vec<String> = managers
@@ -362,25 +363,17 @@ impl<'de, const METADATA: bool> Deserialize<'de> for Seen<METADATA> {
             resource_version: metadata.resource_version.clone(),
             deleting: metadata.deletion_timestamp.is_some(),
             labelled: Labelled {
-                managed: has(
-                    &metadata.labels,
-                    labels::MANAGED_BY,
-                    labels::RELEASE_CONTROLLER,
-                ),
+                managed: label(labels::MANAGED_BY) == labels::RELEASE_CONTROLLER,
                 uid: label(labels::RELEASE_UID),
                 name: label(labels::RELEASE_NAME),
                 namespace: label(labels::RELEASE_NAMESPACE),
                 id: label(labels::RELEASE_RESOURCE_ID),
             },
-            applied_fields: ours.map(RawManager::hash),
+            applied_fields: ours.map(|ours| ours.hash(&applied)),
             is_label_ours: ours.is_some_and(RawManager::owns_label),
             others,
-            adoptable: has(&metadata.annotations, labels::ADOPT, labels::ADOPT_TRUE),
-            simulated: has(
-                &metadata.annotations,
-                labels::SIMULATED,
-                labels::SIMULATED_TRUE,
-            ),
+            adoptable: annotation(labels::ADOPT) == labels::ADOPT_TRUE,
+            simulated: annotation(labels::SIMULATED) == labels::SIMULATED_TRUE,
             verdict: Verdict::new(Default::default(), ""),
             status: None,
         };

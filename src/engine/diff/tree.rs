@@ -26,6 +26,7 @@ const DERIVED: &[&str] = &[
     labels::CONTENT_HASH,
     labels::REFERENCES_HASH,
     labels::RENDERED_HASH,
+    labels::APPLIED_HASH,
     labels::AUDIT_HEAD,
 ];
 

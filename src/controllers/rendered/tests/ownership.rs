@@ -204,6 +204,9 @@ fn what_we_own_has_a_hash_that_changes_with_it() {
         first,
         hash(changed(ours(), |it| it[0]["time"] = json!("2026-01-06T12:00:01Z")))
     );
+    let mut within_the_second = object("u1", "web-dev", ours());
+    within_the_second["metadata"]["annotations"] = json!({labels::APPLIED_HASH: "another"});
+    assert_ne!(Some(first), live(&within_the_second).applied_fields);
 }
 
 fn wanted(object: Value) -> Desired {
@@ -220,20 +223,32 @@ fn wanted(object: Value) -> Desired {
 
 #[test]
 fn what_is_wanted_says_whose_it_is_and_nothing_that_the_server_says() {
-    let desired = wanted(json!({
+    let given = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "status": {"x": 1},
         "metadata": {
             "name": "a", "labels": {"app": "web", labels::RELEASE_UID: "forged"}, "uid": "x", "resourceVersion": "1",
             "managedFields": [], "creationTimestamp": null, "annotations": {"n": "1"},
         },
         "data": {"a": "b"},
-    }));
+    });
+    let hash = |given: Value| {
+        let annotations = &wanted(given).object["metadata"]["annotations"];
+        annotations[labels::APPLIED_HASH]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let applied = hash(given.clone());
+    assert_eq!(applied, hash(given.clone()));
+    let other = changed(given.clone(), |it| it["data"]["a"] = json!("c"));
+    assert_ne!(applied, hash(other));
+    let desired = wanted(given);
     assert_eq!(
         desired.object,
         json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {
-                "name": "a", "namespace": "shop", "annotations": {"n": "1"},
+                "name": "a", "namespace": "shop", "annotations": {"n": "1", labels::APPLIED_HASH: applied},
                 "labels": {
                     "app": "web", labels::MANAGED_BY: labels::RELEASE_CONTROLLER, labels::RELEASE_RESOURCE_ID: "config",
                     labels::RELEASE_UID: "u1", labels::RELEASE_NAME: "web-dev", labels::RELEASE_NAMESPACE: "default",

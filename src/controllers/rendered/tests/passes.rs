@@ -1,5 +1,8 @@
 //! Passes over releases: what is sent, what is repaired, what is refused.
 
+use std::sync::Arc;
+
+use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -58,6 +61,36 @@ async fn a_second_pass_over_what_has_not_changed_sends_nothing() {
     let again = stage.releases().get("web-dev").await.unwrap();
     assert_eq!(again.status, ready.status);
     assert_eq!(again.metadata.generation, ready.metadata.generation);
+}
+
+/// Times in managed fields are whole seconds: by them alone, what is applied twice within one looks the same.
+#[tokio::test]
+async fn what_was_applied_and_not_written_down_is_put_right_within_the_same_second() {
+    let mut stage = Stage::new().await;
+    let moment: Timestamp = "2026-01-06T12:00:00Z".parse().unwrap();
+    stage.own.store = stage.own.store.at(Arc::new(move || moment));
+    let admin = stage.own.admin();
+    let settings = |value| config_map("shop-dev", "settings", value);
+    let running = stage.start();
+    stage.release("web-dev", "dev", &[settings("1")]).await;
+    stage.until_ready("web-dev").await;
+    // The next one is applied, and who did that is killed before it can say so.
+    stage
+        .own
+        .rule(|_, path| match path.ends_with("/web-dev/status") {
+            true => Fate::Hang,
+            false => Fate::Pass,
+        });
+    stage.release("web-dev", "dev", &[settings("2")]).await;
+    let is_second = |it: &DynamicObject| it.data["data"]["value"] == "2";
+    until(api(&admin, &settings("2")), is_second).await.unwrap();
+    running.kill().await;
+    stage.own.pass();
+    stage.release("web-dev", "dev", &[settings("1")]).await;
+    let _running = stage.start();
+    stage.until_ready("web-dev").await;
+    let found = get(&admin, &settings("1")).await.unwrap();
+    assert_eq!(found["data"]["value"], "1");
 }
 
 /// Makes the controller look at a release without changing what it says.

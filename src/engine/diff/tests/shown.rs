@@ -246,6 +246,7 @@ fn is_noise(parent: &[&str], key: &str) -> bool {
             labels::CONTENT_HASH,
             labels::REFERENCES_HASH,
             labels::RENDERED_HASH,
+            labels::APPLIED_HASH,
             labels::AUDIT_HEAD,
         ]
         .contains(&key),
