@@ -239,11 +239,7 @@ impl Tree {
                 what: what.clone(),
             }));
             for held in &known.objects {
-                let key = (
-                    held.resource.as_str(),
-                    index.namespace_of(held),
-                    held.name.as_str(),
-                );
+                let key = index.identity(held);
                 if let Some(first) = seen.get(&key) {
                     let (kind, name) = (&held.resource, &held.name);
                     found.push(Problem {
@@ -282,6 +278,11 @@ impl Index {
             true => &self.namespace,
             false => &held.namespace,
         }
+    }
+
+    /// What tells an object from others: resource, namespace and name.
+    fn identity<'i>(&'i self, held: &'i index::Held) -> (&'i str, &'i str, &'i str) {
+        (&held.resource, self.namespace_of(held), &held.name)
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::chronicle::{self, Entry, News};
 use super::cores::on_every_core;
 use super::fills::{entry_fill, fill, uid};
-use super::index::{Held, Index};
+use super::index::{Held, Index, Known};
 use super::read::{self, Extent, Loaded, Looked, Read, Reader};
 use super::stat::{Folder, Stat};
 use super::{Tree, TreeError};
@@ -393,47 +393,60 @@ impl Tree {
             reader.extent = Extent::Whole;
             files = read_files(&reader, &before, &scan.paths);
         }
+        let news = scan.news.join();
+        let news = news.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let known = files
+            .paths
+            .iter()
+            .filter(|path| before.files.contains_key(**path))
+            .count();
+        let same = files.read.is_empty() && known == before.files.len() && news.is_nothing(&before);
+        if same && !files.put_off && before.late.is_empty() && !before.unsure {
+            return Ok(None);
+        }
+        self.understand(&reader, &before, files, news).map(Some)
+    }
+
+    /// Says what becomes of what was read, with what git says of it.
+    fn understand(
+        &self,
+        reader: &Reader<'_>,
+        before: &Index,
+        files: Files<'_>,
+        mut news: News,
+    ) -> Result<Look, TreeError> {
         let Files {
             paths,
             mut read,
             put_off,
         } = files;
-        let news = scan.news.join();
-        let mut news = news.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let known = paths
-            .iter()
-            .filter(|path| before.files.contains_key(**path))
-            .count();
-        let same = read.is_empty() && known == before.files.len() && news.is_nothing(&before);
-        if same && !put_off && before.late.is_empty() && !before.unsure {
-            return Ok(None);
-        }
-        let mut index = (*before).clone();
+        let mut index = before.clone();
         index.unsure = false;
         for read in &read {
             index.files.insert(read.path.clone(), read.known.clone());
         }
-        let again = news.touched(&before);
+        let mut again = news.touched(before);
         let mut entries = chronicle::take(&self.work, &mut index, &mut news, &read)?;
         // A long log takes a while to be forgotten, and nobody has to wait for that.
         tokio::task::spawn_blocking(move || drop(news));
+        index
+            .files
+            .retain(|path, _| paths.binary_search(&path).is_ok());
+        again.extend(uncovered(before, &index));
+        // What was just read says everything, unless only its stat had changed.
+        read.retain(|read| !again.contains(&read.path) || !read.objects.is_empty());
+        for read in &read {
+            again.remove(&read.path);
+        }
         if !again.is_empty() {
-            let known: BTreeSet<&str> = read.iter().map(|read| read.path.as_str()).collect();
-            let again: BTreeSet<String> = again
-                .into_iter()
-                .filter(|path| !known.contains(path.as_str()))
-                .collect();
-            let mut once_more = (*before).clone();
+            let mut once_more = before.clone();
             once_more.forget(&again);
-            let again = read_files(&reader, &once_more, &again).read;
+            let again = read_files(reader, &once_more, &again).read;
             for read in &again {
                 index.files.insert(read.path.clone(), read.known.clone());
             }
             read.extend(again);
         }
-        index
-            .files
-            .retain(|path, _| paths.binary_search(&path).is_ok());
         let synced = Synced {
             files: paths.len(),
             read: read.len(),
@@ -442,7 +455,7 @@ impl Tree {
         if index.namespace.is_empty() {
             index.namespace = only_namespace(&index);
         }
-        let mut fills = self.fills(&index, &before, read, catalog);
+        let mut fills = self.fills(&index, before, read, reader.catalog);
         let late = std::mem::take(&mut index.late);
         match reader.extent {
             Extent::Whole => {
@@ -460,12 +473,12 @@ impl Tree {
         let namespaces = fills.iter().map(|fill| fill.key.namespace.clone());
         let mut namespaces: BTreeSet<String> = namespaces.filter(|name| !name.is_empty()).collect();
         namespaces.insert(index.namespace.clone());
-        Ok(Some(Look {
+        Ok(Look {
             fills,
             namespaces,
             index,
             synced,
-        }))
+        })
     }
 
     /// Asks git which files there are, and begins to ask what came to its log.
@@ -493,12 +506,8 @@ impl Tree {
                 continue;
             }
             for held in &known.objects {
-                let key = (
-                    held.resource.as_str(),
-                    index.namespace_of(held),
-                    held.name.as_str(),
-                );
-                places.entry(key).or_insert((path, held.document));
+                let place = (path.as_str(), held.document);
+                places.entry(index.identity(held)).or_insert(place);
             }
         }
         let statuses = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
@@ -528,9 +537,9 @@ impl Tree {
         let mut gone: Vec<Fill> = Vec::new();
         for known in before.files.values() {
             for held in &known.objects {
-                let namespace = before.namespace_of(held);
-                let key = (held.resource.as_str(), namespace, held.name.as_str());
-                if !places.contains_key(&key) {
+                let identity = before.identity(held);
+                if !places.contains_key(&identity) {
+                    let (_, namespace, _) = identity;
                     gone.push(Fill {
                         key: Key {
                             resource: held.resource.as_str().into(),
@@ -576,6 +585,35 @@ fn read_files<'p>(
         files.paths.push(path);
     }
     files
+}
+
+/// Returns the files that say something new though they did not change: what they hold was another file's
+/// until now, or a kustomization named them as patches.
+fn uncovered(before: &Index, index: &Index) -> BTreeSet<String> {
+    let (were, _) = read::named(&before.files);
+    let (are, _) = read::named(&index.files);
+    let mut lost = HashSet::new();
+    for (path, known) in &before.files {
+        let now = index.files.get(path);
+        let now = now.filter(|_| !are.contains(path.as_str()));
+        if now.is_some_and(|now| now.hash == known.hash) {
+            continue;
+        }
+        let kept: HashSet<_> = now
+            .iter()
+            .flat_map(|now| &now.objects)
+            .map(|held| index.identity(held))
+            .collect();
+        let held = known.objects.iter().map(|held| before.identity(held));
+        lost.extend(held.filter(|held| !kept.contains(held)));
+    }
+    let takes_over = |path: &str, known: &Known| {
+        let mut held = known.objects.iter().map(|held| index.identity(held));
+        !are.contains(path) && (were.contains(path) || held.any(|held| lost.contains(&held)))
+    };
+    let files = index.files.iter();
+    let files = files.filter(|(path, known)| takes_over(path, known));
+    files.map(|(path, _)| path.clone()).collect()
 }
 
 /// The namespace that objects without one are in: that of the others, where they agree.

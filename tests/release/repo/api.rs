@@ -180,6 +180,45 @@ async fn helm_and_kustomize_are_left_alone_and_what_is_broken_is_told() {
     );
 }
 
+/// Of two files that hold the same object the first counts; where it does no more, the other does, though it
+/// did not change.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_file_held_first_is_served_when_that_one_goes() {
+    let shop = Shop::open(&["cart"]);
+    shop.write("again/a.yaml", &pin("mail", "dev", "mail-1"));
+    shop.write("again/b.yaml", &pin("mail", "dev", "mail-2"));
+    let names = |path| format!("patches:\n  - path: {path}\n");
+    shop.write("again/kustomization.yaml", &names("c.yaml"));
+    shop.write("again/c.yaml", &pin("mail", "prod", "mail-3"));
+    let (served, tree) = Embedded::over(options(&shop)).await.unwrap();
+    let pins: Api<ReleasePin> = Api::default_namespaced(served.client("shop"));
+    let named = async |pin: &str| {
+        let found = pins.get_opt(pin).await.unwrap();
+        found.map(|pin| pin.spec.release_ref.name)
+    };
+    settle(&served, &tree).await;
+    assert_eq!(named("mail-dev").await.as_deref(), Some("mail-1"));
+    assert_eq!(named("mail-prod").await, None, "a patch is no object");
+
+    std::fs::remove_file(shop.root.join("again/a.yaml")).unwrap();
+    let synced = served.sync(&tree).await.unwrap();
+    assert_eq!((synced.read, synced.stored), (1, 1));
+    assert_eq!(named("mail-dev").await.as_deref(), Some("mail-2"));
+
+    // It comes back with something else first, and then as it was.
+    shop.write("again/a.yaml", &pin("mail", "staging", "mail-1"));
+    settle(&served, &tree).await;
+    assert_eq!(named("mail-dev").await.as_deref(), Some("mail-2"));
+    shop.write("again/a.yaml", &pin("mail", "dev", "mail-1"));
+    settle(&served, &tree).await;
+    assert_eq!(named("mail-dev").await.as_deref(), Some("mail-1"));
+    assert_eq!(named("mail-staging").await, None);
+
+    shop.write("again/kustomization.yaml", &names("d.yaml"));
+    settle(&served, &tree).await;
+    assert_eq!(named("mail-prod").await.as_deref(), Some("mail-3"));
+}
+
 /// Looks until nothing is read again: what was read in the moment that it was written in is read once more.
 async fn settle(served: &Embedded, tree: &Arc<Tree>) {
     while served.sync(tree).await.unwrap().read > 0 {}
