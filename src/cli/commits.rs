@@ -44,16 +44,20 @@ pub(super) async fn begin(
     Ok(())
 }
 
-/// Pushes what an earlier run committed and could not push.
+/// Pushes what an earlier run committed and could not push, where the target is a repository and that was
+/// asked for.
 pub(super) async fn push_again(
-    commits: &Commits<'_>,
+    commits: Option<&Commits<'_>>,
     say: &mut dyn FnMut(String),
 ) -> Result<Exit, Error> {
-    if !commits.repository.push {
+    let Some(commits) = commits.filter(|commits| commits.repository.push) else {
         return Ok(Exit::Done);
-    }
+    };
     match commits.push(None).await {
-        Err(NotCommitted::Commit(CommitError::Detached)) => Ok(Exit::Done),
+        Err(
+            NotCommitted::Commit(CommitError::Detached)
+            | NotCommitted::Push(PushError::NoBranch(_)),
+        ) => Ok(Exit::Done),
         pushed => Ok(told_push(&pushed, say)),
     }
 }
@@ -95,21 +99,25 @@ impl From<&NotCommitted> for Error {
             NotCommitted::ReadOnly(_) => Exit::NotAllowed,
             NotCommitted::Propose(_) => Exit::Refused,
             NotCommitted::Stale(_) | NotCommitted::Behind { .. } => Exit::Conflict,
+            NotCommitted::Unfounded(unfounded) => match unfounded.is_elsewhere() {
+                true => Exit::Conflict,
+                false => Exit::Refused,
+            },
             NotCommitted::Files(_) | NotCommitted::After(_) | NotCommitted::Interrupted(_) => {
                 Exit::Failed
             }
             NotCommitted::Commit(error) => match error {
                 error if error.is_stale() => Exit::Conflict,
-                CommitError::Git(_) | CommitError::Refused(_) => Exit::Failed,
+                CommitError::Git(_) | CommitError::Refused { .. } => Exit::Failed,
                 CommitError::NoBranchName(_) => Exit::Usage,
                 _ => Exit::Refused,
             },
-            NotCommitted::Push(error) => match error {
+            NotCommitted::Push(error) | NotCommitted::Unseen(error) => match error {
                 PushError::Rejected { .. } => Exit::Conflict,
-                PushError::Refused { .. } => Exit::Refused,
+                PushError::Refused { .. } | PushError::NoBranch(_) => Exit::Refused,
                 PushError::NoRemote(_) => Exit::Usage,
                 PushError::Unreachable { .. } => Exit::Unreachable,
-                PushError::Git(_) => Exit::Failed,
+                PushError::NotSent { .. } | PushError::Git(_) => Exit::Failed,
             },
         };
         let hint = error.hint();

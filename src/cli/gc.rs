@@ -86,8 +86,10 @@ pub async fn run(
         let warnings = files.into_iter().flat_map(|files| files.warnings);
         warnings.for_each(&mut *say);
         summary(&plan).into_iter().for_each(&mut *say);
+        let commits = commits::of(&connection, options)?;
         return Ok(match going {
-            0 => Outcome::done(shown),
+            0 if arguments.dry_run => Outcome::done(shown),
+            0 => Outcome::ending(shown, commits::push_again(commits.as_ref(), say).await?),
             _ => Outcome::changes(shown),
         });
     }
@@ -126,7 +128,8 @@ async fn commit(
     let warnings = collected.proposal.warnings.iter();
     warnings.cloned().for_each(&mut *say);
     if collected.going.is_empty() {
-        return Ok(Outcome::done(String::new()));
+        let exit = commits::push_again(Some(commits), say).await?;
+        return Ok(Outcome::ending(String::new(), exit));
     }
     let committed = commits.collection(&collected).await?;
     let exit = commits::told(&committed, say);

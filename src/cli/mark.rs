@@ -67,9 +67,11 @@ pub async fn run(
     plan.warnings.iter().cloned().for_each(&mut *say);
     let (release, word) = (&arguments.release, marking::word(verdict));
     if plan.unchanged {
-        return Ok(Outcome::done(format!(
-            "{release} is marked {word} already\n"
-        )));
+        let commits = commits::of(&connection, options)?;
+        let commits = commits.as_ref().filter(|_| !arguments.dry_run);
+        let exit = commits::push_again(commits, say).await?;
+        let text = format!("{release} is marked {word} already\n");
+        return Ok(Outcome::ending(text, exit));
     }
     let shown = format!("{release} is marked {word}\n");
     if arguments.dry_run {

@@ -19,7 +19,7 @@ use crate::api::release::Release;
 use crate::api::{Definitions, labels};
 use crate::engine::actions::release::{self as action, Source};
 use crate::engine::catalog::Catalog;
-use crate::engine::repository;
+use crate::engine::repository::{self, NoReference};
 use crate::resolve::content;
 use crate::resolve::git::Git;
 use crate::text;
@@ -131,13 +131,20 @@ async fn create(
     let connection = connect::connect(options, environment).await?;
     commits::begin(&connection, options, say).await?;
     let (definitions, source) = definitions(arguments, &connection, options, say).await?;
-    let made = action::release(&definitions, arguments.version.as_deref(), &source);
+    // One that is there already is so by its content, which may not be pushed yet.
+    let likeness = source.as_ref().unwrap_or(&Source::Embedded);
+    let made = action::release(&definitions, arguments.version.as_deref(), likeness);
     let name = made.name_any();
     let git = arguments.git_flags.on(&connection, environment)?;
     let api: Api<Release> = Api::namespaced(connection.client.clone(), &connection.namespace);
     if let Some(existing) = api.get_opt(&name).await? {
-        return existing_is_the_same(arguments, existing, &made, &git, say).await;
+        let same = existing_is_the_same(arguments, existing, &made, &git, say).await?;
+        let commits = commits::of(&connection, options)?;
+        let commits = commits.as_ref().filter(|_| !arguments.dry_run);
+        let exit = commits::push_again(commits, say).await?;
+        return Ok(Outcome { exit, ..same });
     }
+    source?;
     say_sizes(&made, say);
     let would_be = |say: &mut dyn FnMut(String)| {
         say(format!("release {name} would be made"));
@@ -211,7 +218,7 @@ async fn definitions(
     connection: &Connection,
     options: &Options,
     say: &mut dyn FnMut(String),
-) -> Result<(Definitions, Source), Error> {
+) -> Result<(Definitions, Result<Source, NoReference>), Error> {
     let component = &session::component(connection, arguments.component.as_deref())?;
     let files = match (&arguments.file, arguments.git) {
         (Some(path), _) => Some(path.as_path()),
@@ -228,8 +235,8 @@ async fn definitions(
         let definitions = catalog.definitions(component)?;
         catalog.warnings().for_each(say);
         let source = match own.filter(|_| !arguments.embed) {
-            Some(own) => repository::sources(&own.tree, &connection.namespace, &definitions)?,
-            None => Source::Embedded,
+            Some(own) => repository::sources(&own.tree, &connection.namespace, &definitions),
+            None => Ok(Source::Embedded),
         };
         return Ok((definitions, source));
     };
@@ -239,9 +246,10 @@ async fn definitions(
     let source = match arguments.git {
         true => {
             let file = |kind: &str, name: &str| catalog.file(kind, name).map(str::to_owned);
-            Source::Git(Box::new(repository::references(&file, &definitions)?))
+            let found = repository::references(&file, &definitions);
+            found.map(|found| Source::Git(Box::new(found)))
         }
-        false => Source::Embedded,
+        false => Ok(Source::Embedded),
     };
     Ok((definitions, source))
 }

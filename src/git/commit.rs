@@ -4,13 +4,14 @@
 //! what they always see, signatures are made where the configuration says so, and what the user has staged
 //! of other files stays staged and uncommitted. Another branch is the matter of [`super::elsewhere`].
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::journal::{Interrupted, Journal, Noted, hash};
-use super::{GitError, State, WorkTree, told};
+use super::{GitError, State, WorkTree, pathspecs, told};
 
 /// What becomes of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,10 +54,22 @@ pub enum CommitError {
     Detached,
     /// Something is under way.
     #[error("{0} is in progress")]
-    UnderWay(&'static str),
+    UnderWay(String),
     /// A file that would be touched has changes that are not committed.
     #[error("{path} has changes that are not committed")]
     Dirty {
+        /// Which.
+        path: String,
+    },
+    /// A file that would be touched was never committed.
+    #[error("{path} is not committed yet")]
+    Untracked {
+        /// Which.
+        path: String,
+    },
+    /// Git does not see what a file that would be touched says.
+    #[error("git is told not to look at {path} (skip-worktree or assume-unchanged)")]
+    Hidden {
         /// Which.
         path: String,
     },
@@ -92,14 +105,37 @@ pub enum CommitError {
     #[error("{0:?} is no name for a branch")]
     NoBranchName(String),
     /// Git or one of its hooks refused the commit.
-    #[error("git refused the commit, and everything is as it was: {0}")]
-    Refused(String),
+    #[error("git refused the commit, and everything is as it was{}: {said}", but_for(.left))]
+    Refused {
+        /// What they said.
+        said: String,
+        /// The files that a hook, or somebody, has changed meanwhile; they are left as they are.
+        left: Vec<String>,
+    },
     /// Git could not be asked.
     #[error(transparent)]
     Git(#[from] GitError),
 }
 
+fn but_for(left: &[String]) -> String {
+    match left.is_empty() {
+        true => String::new(),
+        false => format!(" but for what became of {} meanwhile", left.join(", ")),
+    }
+}
+
 impl CommitError {
+    /// A refusal that left nothing behind.
+    pub(super) fn refused(error: GitError) -> Self {
+        match error {
+            GitError::Refused { said, .. } => Self::Refused {
+                said,
+                left: Vec::new(),
+            },
+            error => error.into(),
+        }
+    }
+
     /// Tells whether what was planned from is no more.
     pub fn is_stale(&self) -> bool {
         matches!(
@@ -114,8 +150,18 @@ impl CommitError {
             Self::Detached => "git switch BRANCH first, or name one with --branch".to_owned(),
             Self::UnderWay(_) => "finish it or abort it first: git status says how".to_owned(),
             Self::Dirty { path } => format!(
-                "git diff {path} shows them; commit them, git stash them, or git restore {path}"
+                "git diff HEAD -- {path} shows them; commit them, git stash them, or git restore --staged --worktree {path}"
             ),
+            Self::Untracked { path } => format!("git add {path}, and commit it first"),
+            Self::Hidden { path } => format!(
+                "git update-index --no-skip-worktree --no-assume-unchanged {path}, and look at git diff {path}"
+            ),
+            Self::Refused { left, .. } if !left.is_empty() => {
+                let left = left.join(" ");
+                format!(
+                    "git diff HEAD -- {left} shows it; git restore --staged --worktree {left} puts it back"
+                )
+            }
             Self::Changed { .. } => "look at the new plan: do it again".to_owned(),
             Self::Busy { lock } => format!(
                 "wait for it; if no git runs any more, remove {}",
@@ -123,7 +169,7 @@ impl CommitError {
             ),
             Self::Differs { branch, .. } => format!("git switch {branch}, and run it there"),
             Self::CheckedOut { place, .. } => format!("run it there: --repo {place}"),
-            Self::NoBranchName(_) | Self::Refused(_) | Self::Git(_) => return None,
+            Self::NoBranchName(_) | Self::Refused { .. } | Self::Git(_) => return None,
         })
     }
 }
@@ -231,15 +277,22 @@ impl WorkTree {
     pub fn admits(&self, wanted: &Wanted<'_>) -> Result<State, CommitError> {
         let state = self.state()?;
         let own = state.branch.as_deref();
-        if wanted.branch.is_none_or(|branch| own == Some(branch)) {
-            if own.is_none() {
-                return Err(CommitError::Detached);
+        match wanted.branch.filter(|branch| own != Some(branch)) {
+            Some(branch) => {
+                self.check(&state, wanted)?;
+                self.admits_elsewhere(&state, branch, wanted)?;
             }
-            if let Some(what) = state.under_way {
-                return Err(CommitError::UnderWay(what));
+            None => {
+                // A rebase detaches HEAD.
+                if let Some(what) = state.under_way {
+                    return Err(CommitError::UnderWay(what.to_owned()));
+                }
+                if own.is_none() {
+                    return Err(CommitError::Detached);
+                }
+                self.check(&state, wanted)?;
             }
         }
-        self.check(&state, wanted)?;
         Ok(state)
     }
 
@@ -267,21 +320,32 @@ impl WorkTree {
             .filter(|edit| edit.before.is_some())
             .map(|edit| edit.path.clone())
             .collect();
-        if let Some(path) = self.untracked(&known)? {
-            return Err(CommitError::Dirty { path });
-        }
-        Ok(())
+        self.tracks(&known)
     }
 
-    /// Finds a file that is not tracked.
-    fn untracked(&self, paths: &[String]) -> Result<Option<String>, GitError> {
+    /// Refuses files that git does not know, or does not look at.
+    fn tracks(&self, paths: &[String]) -> Result<(), CommitError> {
         if paths.is_empty() {
-            return Ok(None);
+            return Ok(());
         }
-        let tracked = self.ask(["ls-files", "-z"])?;
-        let tracked: std::collections::HashSet<&str> = tracked.split('\0').collect();
-        let missing = paths.iter().find(|path| !tracked.contains(path.as_str()));
-        Ok(missing.cloned())
+        // `H path`; another letter for what is not looked at.
+        let listed = self.ask(["ls-files", "-v", "-z"])?;
+        let tags: HashMap<&str, &str> = listed
+            .split('\0')
+            .filter_map(|line| line.split_once(' '))
+            .map(|(tag, path)| (path, tag))
+            .collect();
+        let is_hidden = |tag: &str| tag == "S" || tag.starts_with(|c: char| c.is_ascii_lowercase());
+        for path in paths {
+            let known = tags.get(path.as_str());
+            let path = path.clone();
+            match known {
+                None => return Err(CommitError::Untracked { path }),
+                Some(tag) if is_hidden(tag) => return Err(CommitError::Hidden { path }),
+                Some(_) => {}
+            }
+        }
+        Ok(())
     }
 }
 
@@ -319,16 +383,28 @@ impl Turn<'_> {
             .map_err(CommitError::from)
             .and_then(|()| self.commit_only(&message, wanted.edits));
         if let Err(error) = made {
-            // Where putting back fails as well, the journal stays for the next one.
-            tree.put_back(&journal)?;
-            tree.end_journal()?;
-            return Err(error);
+            self.undo(&journal, error)?;
         }
         tree.end_journal()?;
         let commit = tree.commit_of("HEAD")?.ok_or(GitError::NotUnderstood {
             command: "rev-parse HEAD",
         })?;
         Ok(Made { commit, branch })
+    }
+
+    /// Puts everything back, unless the commit was made all the same: git can be stopped after it.
+    fn undo(&self, journal: &Journal, error: CommitError) -> Result<(), CommitError> {
+        let tree = self.tree;
+        if tree.commit_of("HEAD")? != journal.head && tree.is_made(journal)? {
+            return Ok(());
+        }
+        // Where putting back fails as well, the journal stays for the next one.
+        let (_, left) = tree.put_back(journal)?;
+        tree.end_journal()?;
+        Err(match error {
+            CommitError::Refused { said, .. } => CommitError::Refused { said, left },
+            error => error,
+        })
     }
 
     fn edit(&self, edits: &[FileEdit]) -> Result<(), GitError> {
@@ -349,8 +425,7 @@ impl Turn<'_> {
         let tree = self.tree;
         let paths = |of: &dyn Fn(&FileEdit) -> bool| -> Vec<u8> {
             let paths = edits.iter().filter(|edit| of(edit));
-            let paths: Vec<&str> = paths.map(|edit| edit.path.as_str()).collect();
-            paths.join("\0").into_bytes()
+            pathspecs(paths.map(|edit| edit.path.as_str()))
         };
         let created = paths(&|edit| edit.before.is_none());
         if !created.is_empty() {
@@ -384,11 +459,9 @@ impl Turn<'_> {
             &[],
             &paths(&|_| true),
         )?;
-        match told("commit", output) {
-            Ok(_) => Ok(()),
-            Err(GitError::Refused { said, .. }) => Err(CommitError::Refused(said)),
-            Err(error) => Err(error.into()),
-        }
+        told("commit", output)
+            .map(drop)
+            .map_err(CommitError::refused)
     }
 }
 

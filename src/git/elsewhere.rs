@@ -5,10 +5,10 @@
 //! look at the work tree; whether it is signed is asked of the configuration, as `git commit` does.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::commit::{CommitError, FileEdit, Made, Turn, Wanted};
-use super::{GitError, State, told};
+use super::{GitError, State, WorkTree, told};
 
 impl Turn<'_> {
     /// Commits to a branch that is not checked out here.
@@ -19,22 +19,10 @@ impl Turn<'_> {
         wanted: &Wanted<'_>,
     ) -> Result<Made, CommitError> {
         let tree = self.tree;
-        let reference = format!("refs/heads/{branch}");
-        if tree.ask(["check-ref-format", reference.as_str()]).is_err() {
-            return Err(CommitError::NoBranchName(branch.to_owned()));
-        }
-        if let Some(place) = self.checked_out(&reference)? {
-            return Err(CommitError::CheckedOut {
-                branch: branch.to_owned(),
-                place,
-            });
-        }
+        let reference = reference(branch);
         let known = tree.commit_of(&reference)?;
         let base = known.clone().or_else(|| state.head.clone());
         let base = base.ok_or(CommitError::Detached)?;
-        if known.is_some() {
-            self.same_as(&base, branch, wanted.edits)?;
-        }
         let index = tree.notes().join("index");
         let built = self.build(&index, &base, wanted);
         // It is put together anew every time.
@@ -60,27 +48,6 @@ impl Turn<'_> {
             }),
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// The files have to be on the branch as they are here.
-    fn same_as(&self, base: &str, branch: &str, edits: &[FileEdit]) -> Result<(), CommitError> {
-        let side = |revision: &str| -> Vec<String> {
-            let paths = edits.iter().map(|edit| format!("{revision}:{}", edit.path));
-            paths.collect()
-        };
-        let (there, here) = (
-            self.tree.blobs(&side(base))?,
-            self.tree.blobs(&side("HEAD"))?,
-        );
-        for ((there, here), edit) in there.iter().zip(&here).zip(edits) {
-            if there != here {
-                return Err(CommitError::Differs {
-                    branch: branch.to_owned(),
-                    path: edit.path.clone(),
-                });
-            }
-        }
-        Ok(())
     }
 
     fn build(&self, index: &Path, base: &str, wanted: &Wanted<'_>) -> Result<String, CommitError> {
@@ -120,18 +87,12 @@ impl Turn<'_> {
             ],
             b"",
         )
-        .map_err(|error| match error {
-            GitError::Refused { said, .. } => CommitError::Refused(said),
-            error => error.into(),
-        })?;
+        .map_err(CommitError::refused)?;
         let mut arguments = vec!["commit-tree", made.trim(), "-p", base, "-F", &message];
         if self.signs()? {
             arguments.push("-S");
         }
-        let commit = run(&arguments, b"").map_err(|error| match error {
-            GitError::Refused { said, .. } => CommitError::Refused(said),
-            error => error.into(),
-        })?;
+        let commit = run(&arguments, b"").map_err(CommitError::refused)?;
         Ok(commit.trim().to_owned())
     }
 
@@ -156,10 +117,67 @@ impl Turn<'_> {
         let output = self.tree.output(self.tree.root(), arguments, &[], b"")?;
         Ok(output.status.success() && output.stdout.starts_with(b"true"))
     }
+}
+
+fn reference(branch: &str) -> String {
+    format!("refs/heads/{branch}")
+}
+
+impl WorkTree {
+    /// Looks whether a commit could be made on a branch that is not checked out here.
+    pub(super) fn admits_elsewhere(
+        &self,
+        state: &State,
+        branch: &str,
+        wanted: &Wanted<'_>,
+    ) -> Result<(), CommitError> {
+        let reference = reference(branch);
+        if !self.is_branch_name(branch) {
+            return Err(CommitError::NoBranchName(branch.to_owned()));
+        }
+        if let Some(place) = self.checked_out(&reference)? {
+            return Err(CommitError::CheckedOut {
+                branch: branch.to_owned(),
+                place,
+            });
+        }
+        if self.is_rebased(&reference)? {
+            return Err(CommitError::UnderWay(format!("a rebase of {branch}")));
+        }
+        match (self.commit_of(&reference)?, &state.head) {
+            (Some(base), Some(head)) => self.same_as(&base, head, branch, wanted.edits),
+            (_, None) => Err(CommitError::Detached),
+            (None, Some(_)) => Ok(()),
+        }
+    }
+
+    /// Tells whether a name is one for a branch, and no other way to write one.
+    fn is_branch_name(&self, name: &str) -> bool {
+        let said = self.ask(["check-ref-format", "--branch", name]);
+        !name.starts_with("refs/") && said.is_ok_and(|said| said.trim_end() == name)
+    }
+
+    /// The files have to be on the branch as they are here.
+    fn same_as(
+        &self,
+        base: &str,
+        head: &str,
+        branch: &str,
+        edits: &[FileEdit],
+    ) -> Result<(), CommitError> {
+        let changed = self.changed_between(head, base)?;
+        match edits.iter().find(|edit| changed.contains(&edit.path)) {
+            None => Ok(()),
+            Some(edit) => Err(CommitError::Differs {
+                branch: branch.to_owned(),
+                path: edit.path.clone(),
+            }),
+        }
+    }
 
     /// Finds the work tree that a branch is checked out in.
     fn checked_out(&self, reference: &str) -> Result<Option<String>, GitError> {
-        let listed = self.tree.ask(["worktree", "list", "--porcelain"])?;
+        let listed = self.ask(["worktree", "list", "--porcelain"])?;
         let mut place = None;
         for line in listed.lines() {
             if let Some(found) = line.strip_prefix("worktree ") {
@@ -170,5 +188,19 @@ impl Turn<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Tells whether a branch is being rebased in some work tree: what is put on it meanwhile would stop that.
+    fn is_rebased(&self, reference: &str) -> Result<bool, GitError> {
+        let common = self.ask(["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
+        let common = PathBuf::from(common.trim_end());
+        let others = std::fs::read_dir(common.join("worktrees"));
+        let others = others.into_iter().flatten().flatten();
+        let folders = others.map(|other| other.path()).chain([common]);
+        let names = folders.flat_map(|folder| {
+            ["rebase-merge", "rebase-apply"].map(|kind| folder.join(kind).join("head-name"))
+        });
+        let mut said = names.filter_map(|name| std::fs::read_to_string(name).ok());
+        Ok(said.any(|said| said.trim_end() == reference))
     }
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{GitError, WorkTree};
+use super::{GitError, WorkTree, pathspecs};
 
 /// What is about to be done.
 #[derive(Debug, Serialize, Deserialize)]
@@ -152,7 +152,7 @@ impl WorkTree {
     }
 
     /// Tells whether a commit of the operation is among those that came since.
-    fn is_made(&self, journal: &Journal) -> Result<bool, GitError> {
+    pub(super) fn is_made(&self, journal: &Journal) -> Result<bool, GitError> {
         let commits = self.log("HEAD", journal.head.as_deref(), &[])?;
         let id = journal.operation.as_str();
         Ok(commits.iter().any(|commit| {
@@ -173,12 +173,13 @@ impl WorkTree {
                 (true, true) if noted.after.is_some() => removed.push(noted.path.as_str()),
                 (true, _) => restored.push(noted.path.as_str()),
                 // It was not begun with, or it is somebody else's by now.
-                (false, true) => removed.extend(there.is_none().then_some(noted.path.as_str())),
+                (false, true) if there.is_none() => removed.push(noted.path.as_str()),
+                (false, true) => left.push(noted.path.clone()),
                 (false, false) if dirty.contains(&noted.path) => left.push(noted.path.clone()),
                 (false, false) => {}
             }
         }
-        let stdin = |paths: &[&str]| paths.join("\0").into_bytes();
+        let stdin = |paths: &[&str]| pathspecs(paths.iter().copied());
         if !restored.is_empty() {
             let output = self.output(
                 self.root(),

@@ -13,7 +13,7 @@ pub mod log;
 pub mod push;
 pub mod state;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -59,14 +59,19 @@ pub enum GitError {
     },
 }
 
-/// Variables that would point git somewhere else than where it is told to look.
-const ELSEWHERE: [&str; 6] = [
+/// Variables that would point git somewhere else than where it is told to look, or make it read paths in
+/// another way.
+const ELSEWHERE: [&str; 10] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",
     "GIT_OBJECT_DIRECTORY",
     "GIT_COMMON_DIR",
     "GIT_PREFIX",
+    "GIT_LITERAL_PATHSPECS",
+    "GIT_GLOB_PATHSPECS",
+    "GIT_NOGLOB_PATHSPECS",
+    "GIT_ICASE_PATHSPECS",
 ];
 
 /// A git work tree, or a directory of one.
@@ -199,6 +204,20 @@ impl WorkTree {
         Ok(found)
     }
 
+    /// Tells whether a commit is another one or comes before it.
+    pub fn is_within(&self, commit: &str, other: &str) -> Result<bool, GitError> {
+        let arguments = ["merge-base", "--is-ancestor", commit, other];
+        let output = self.output(&self.root, arguments, &[], b"")?;
+        Ok(output.status.success())
+    }
+
+    /// Lists the files that differ between two commits.
+    pub fn changed_between(&self, one: &str, other: &str) -> Result<BTreeSet<String>, GitError> {
+        let listed = self.ask(["diff-tree", "-r", "-z", "--name-only", one, other])?;
+        let files = listed.split('\0').filter(|file| !file.is_empty());
+        Ok(files.map(str::to_owned).collect())
+    }
+
     /// Returns the commit that a revision names; None where it names none.
     pub fn commit_of(&self, revision: &str) -> Result<Option<String>, GitError> {
         let name = format!("{revision}^{{commit}}");
@@ -250,8 +269,6 @@ impl WorkTree {
             .env_clear()
             .envs(&self.variables)
             .env("LC_ALL", "C")
-            // Paths are paths, whatever characters they have.
-            .env("GIT_LITERAL_PATHSPECS", "1")
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -294,6 +311,15 @@ fn is_program(file: &Path) -> bool {
     let runs = |_: &std::fs::Metadata| true;
     file.metadata()
         .is_ok_and(|found| found.is_file() && runs(&found))
+}
+
+/// Writes paths as `--pathspec-from-file` reads them: each is that path, whatever characters it has.
+///
+/// A variable would say so for all of them at once, and hooks would inherit it: their patterns would match
+/// nothing any more.
+fn pathspecs<'p>(paths: impl IntoIterator<Item = &'p str>) -> Vec<u8> {
+    let paths = paths.into_iter().map(|path| format!(":(literal){path}"));
+    paths.collect::<Vec<String>>().join("\0").into_bytes()
 }
 
 /// Returns what git printed, or its complaint.

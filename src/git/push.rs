@@ -8,6 +8,9 @@ pub enum PushError {
     /// There is no remote, or several and none is meant.
     #[error("which remote is meant is not known{}", known(.0))]
     NoRemote(Vec<String>),
+    /// There is no such branch here.
+    #[error("there is no branch {0} here, so there is nothing to push")]
+    NoBranch(String),
     /// Somebody else was faster.
     #[error("{remote} has commits on {branch} that are not here, so the push was rejected")]
     Rejected {
@@ -15,6 +18,8 @@ pub enum PushError {
         remote: String,
         /// The branch.
         branch: String,
+        /// Whether it is checked out here.
+        here: bool,
     },
     /// The remote refuses, by a rule of its own.
     #[error("{remote} refused the push of {branch}: {said}")]
@@ -26,11 +31,23 @@ pub enum PushError {
         /// What it said.
         said: String,
     },
+    /// Git, or a hook of this repository, did not send it.
+    #[error("git did not push {branch} to {remote}: {said}")]
+    NotSent {
+        /// The remote.
+        remote: String,
+        /// The branch.
+        branch: String,
+        /// What they said.
+        said: String,
+    },
     /// The remote could not be reached, or did not let us in.
     #[error("{remote} could not be reached: {said}")]
     Unreachable {
         /// The remote.
         remote: String,
+        /// The branch.
+        branch: String,
         /// What git said.
         said: String,
     },
@@ -54,16 +71,23 @@ impl PushError {
                 "git remote add origin ADDRESS, then git push".to_owned()
             }
             Self::NoRemote(_) => "name one with --remote".to_owned(),
-            Self::Rejected { remote, branch } => format!(
+            Self::Rejected {
+                remote,
+                branch,
+                here: true,
+            } => format!(
                 "your commit is kept; git pull --rebase {remote} {branch} and git push {remote} {branch}; to give it up: git reset --keep {remote}/{branch}"
+            ),
+            Self::Rejected { remote, branch, .. } => format!(
+                "your commit is kept; git switch {branch}, git pull --rebase {remote} {branch} and git push {remote} {branch}; to give it up: git branch --force {branch} {remote}/{branch}"
             ),
             Self::Refused { remote, branch, .. } => format!(
                 "your commit is kept; push it to a branch of its own and open a pull request: git push {remote} {branch}:NAME"
             ),
-            Self::Unreachable { remote, .. } => {
-                format!("your commit is kept; try again: git push {remote}")
+            Self::NotSent { remote, branch, .. } | Self::Unreachable { remote, branch, .. } => {
+                format!("your commit is kept; try again: git push {remote} {branch}")
             }
-            Self::Git(_) => return None,
+            Self::NoBranch(_) | Self::Git(_) => return None,
         })
     }
 }
@@ -104,13 +128,18 @@ impl WorkTree {
 
     /// Pushes a branch to the branch of the same name; never by force.
     pub fn push(&self, remote: &str, branch: &str) -> Result<(), PushError> {
-        let refs = format!("refs/heads/{branch}:refs/heads/{branch}");
+        let own = format!("refs/heads/{branch}");
+        if self.commit_of(&own)?.is_none() {
+            return Err(PushError::NoBranch(branch.to_owned()));
+        }
+        let refs = format!("{own}:{own}");
         let arguments = ["push", "--porcelain", remote, refs.as_str()];
         let output = self.output(self.root(), arguments, &quiet(), b"")?;
         if output.status.success() {
             return Ok(());
         }
-        let said = String::from_utf8_lossy(&output.stdout);
+        let here = self.state()?.branch.as_deref() == Some(branch);
+        let (said, complaint) = (String::from_utf8_lossy(&output.stdout), complaint(&output));
         let (remote, branch) = (remote.to_owned(), branch.to_owned());
         // `!\tref:ref\t[rejected] (fetch first)`; what a server forbids is `[remote rejected]`.
         let verdict = said.lines().find(|line| line.starts_with('!'));
@@ -121,24 +150,40 @@ impl WorkTree {
                     || line.contains("(fetch first)")
                     || line.contains("cannot lock ref") =>
             {
-                PushError::Rejected { remote, branch }
+                PushError::Rejected {
+                    remote,
+                    branch,
+                    here,
+                }
             }
             Some(_) => PushError::Refused {
                 remote,
                 branch,
-                said: complaint(&output),
+                said: complaint,
+            },
+            // Who was not even reached ends with something fatal.
+            None if !complaint.contains("fatal:") => PushError::NotSent {
+                remote,
+                branch,
+                said: complaint,
             },
             None => PushError::Unreachable {
                 remote,
-                said: complaint(&output),
+                branch,
+                said: complaint,
             },
         })
     }
 
-    /// Fetches a branch of a remote, and returns how many commits it has there that are not here; none
-    /// where the remote has no such branch.
+    /// Fetches a branch of a remote, and returns how many commits it has there that are not here: not on
+    /// the branch, or not where it would begin. None where the remote has no such branch.
     pub fn fetch(&self, remote: &str, branch: &str) -> Result<u64, PushError> {
-        let refs = format!("+refs/heads/{branch}:refs/remotes/{remote}/{branch}");
+        let own = format!("refs/heads/{branch}");
+        let mut refs = own.clone();
+        // What is no remote but an address has no branches here.
+        if self.remotes()?.iter().any(|known| known == remote) {
+            refs = format!("+{own}:refs/remotes/{remote}/{branch}");
+        }
         let arguments = ["fetch", "--quiet", "--no-tags", remote, refs.as_str()];
         let output = self.output(self.root(), arguments, &quiet(), b"")?;
         let said = complaint(&output);
@@ -149,13 +194,15 @@ impl WorkTree {
             }
             return Err(PushError::Unreachable {
                 remote: remote.to_owned(),
+                branch: branch.to_owned(),
                 said,
             });
         }
-        let range = format!("refs/heads/{branch}..refs/remotes/{remote}/{branch}");
-        if self.commit_of(&format!("refs/heads/{branch}"))?.is_none() {
-            return Ok(0);
-        }
+        let begins = match self.commit_of(&own)? {
+            Some(_) => own.as_str(),
+            None => "HEAD",
+        };
+        let range = format!("{begins}..FETCH_HEAD");
         let count = self.ask(["rev-list", "--count", range.as_str()])?;
         Ok(count.trim().parse().unwrap_or_default())
     }

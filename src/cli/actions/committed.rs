@@ -27,9 +27,10 @@ impl Session<'_> {
             let tree = &commits.repository.tree;
             let proposal = repository::plan(tree, plan, draft.unmade())?;
             proposal.warnings.iter().cloned().for_each(&mut *say);
+            commits.admits(&proposal).await?;
             let changing = plan.items.iter().any(|item| !item.unchanged);
             if !changing && !self.changes.dry_run {
-                let exit = push_again(&commits, say).await?;
+                let exit = push_again(Some(&commits), say).await?;
                 let became = became(plan, exit, |_| Result::Unchanged);
                 let text = shown::done(plan, shown, &became, None, format);
                 return Ok(Outcome::ending(text, exit));

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 
-use super::{Collected, Proposal, ProposeError};
+use super::{Collected, Proposal, ProposeError, Unfounded};
 use crate::api::ReleasePin;
 use crate::connect::{Connection, Repository};
 use crate::embedded::tree::TreeError;
@@ -88,6 +88,9 @@ pub enum NotCommitted {
     /// What the plan rests on is no more.
     #[error("{0}, so nothing was done")]
     Stale(String),
+    /// The branch does not have what the commit would rest on.
+    #[error(transparent)]
+    Unfounded(#[from] Unfounded),
     /// The remote has commits that are not here, so the next push would be rejected.
     #[error("{remote} is {commits} {} ahead on {branch}, so nothing was done", noun(*.commits))]
     Behind {
@@ -97,7 +100,12 @@ pub enum NotCommitted {
         branch: String,
         /// How many.
         commits: u64,
+        /// What brings them here.
+        way: String,
     },
+    /// What the remote has could not be looked at.
+    #[error("{0}, so nothing was done")]
+    Unseen(PushError),
     /// The branch could not be pushed.
     #[error(transparent)]
     Push(#[from] PushError),
@@ -132,6 +140,20 @@ fn noun(commits: u64) -> &'static str {
     if commits == 1 { "commit" } else { "commits" }
 }
 
+/// Says how what a remote has of a branch comes here.
+fn catch_up(work: &WorkTree, remote: &str, branch: &str) -> Result<String, GitError> {
+    let pull = format!("git pull --rebase {remote} {branch}");
+    if work.state()?.branch.as_deref() == Some(branch) {
+        return Ok(pull);
+    }
+    let own = format!("refs/heads/{branch}");
+    let apart = work.commit_of(&own)?.is_some() && !work.is_within(&own, "FETCH_HEAD")?;
+    Ok(match apart {
+        true => format!("git switch {branch} and {pull}"),
+        false => format!("git fetch {remote} {branch}:{branch}"),
+    })
+}
+
 impl From<GitError> for NotCommitted {
     fn from(error: GitError) -> Self {
         Self::Commit(CommitError::Git(error))
@@ -144,9 +166,12 @@ impl NotCommitted {
         match self {
             Self::Commit(error) => error.hint(),
             Self::Push(error) => error.hint(),
-            Self::Behind { remote, branch, .. } => Some(format!(
-                "git pull --rebase {remote} {branch}, and run it again"
-            )),
+            Self::Unfounded(unfounded) => Some(unfounded.hint()),
+            Self::Behind { way, .. } => Some(format!("{way}, and run it again")),
+            Self::Unseen(PushError::Unreachable { .. }) => {
+                Some("try again, or leave out --push: the commit can be pushed later".to_owned())
+            }
+            Self::Unseen(error) => error.hint(),
             _ => None,
         }
     }
@@ -200,13 +225,15 @@ impl<'a> Commits<'a> {
         let named = self.repository.remote.clone();
         self.with_git(move |work| {
             let remote = work.remote(named.as_deref(), &branch)?;
-            match work.fetch(&remote, &branch)? {
-                0 => Ok(()),
-                commits => Err(NotCommitted::Behind {
+            match work.fetch(&remote, &branch) {
+                Ok(0) => Ok(()),
+                Ok(commits) => Err(NotCommitted::Behind {
+                    way: catch_up(work, &remote, &branch)?,
                     remote,
                     branch,
                     commits,
                 }),
+                Err(error) => Err(NotCommitted::Unseen(error)),
             }
         })
         .await
@@ -223,12 +250,15 @@ impl<'a> Commits<'a> {
         }
     }
 
-    /// Refuses what could not be committed as things stand.
+    /// Refuses what could not be committed as things stand, and what is called done and is not committed.
     pub async fn admits(&self, proposal: &Proposal) -> Result<(), NotCommitted> {
         let (own, branch) = (proposal.clone(), self.repository.branch.clone());
         self.with_git(move |work| {
-            let admitted = work.admits(&own.wanted(branch.as_deref()));
-            admitted.map(drop).map_err(NotCommitted::from)
+            let branch = branch.as_deref();
+            if !own.edits.is_empty() {
+                work.admits(&own.wanted(branch))?;
+            }
+            own.grounds.check(work, branch)
         })
         .await
     }
@@ -268,6 +298,7 @@ impl<'a> Commits<'a> {
         let (made, here, interrupted) = self
             .with_git(move |work| {
                 let (turn, interrupted) = work.turn()?;
+                own.grounds.check(work, branch.as_deref())?;
                 let made = turn.commit(&own.wanted(branch.as_deref()))?;
                 let here = work.state()?.branch.as_ref() == Some(&made.branch);
                 Ok::<_, NotCommitted>((made, here, interrupted))

@@ -6,6 +6,7 @@
 
 mod check;
 mod commits;
+mod grounds;
 mod message;
 mod propose;
 mod sources;
@@ -22,6 +23,7 @@ use crate::git::commit::{FileEdit, Wanted};
 
 pub use check::{Checked, Promotion, check};
 pub use commits::{Commits, Committed, NotCommitted, Pushed};
+pub use grounds::{Grounds, Unfounded};
 pub use propose::{Collected, collection, marking, plan, release};
 pub use sources::{NoReference, references, sources};
 pub use verify::verify;
@@ -35,6 +37,8 @@ pub struct Proposal {
     pub message: String,
     /// The files.
     pub edits: Vec<FileEdit>,
+    /// What its branch has to have.
+    pub grounds: Grounds,
     /// What the person should know.
     pub warnings: Vec<String>,
 }

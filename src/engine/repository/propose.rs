@@ -5,7 +5,7 @@ use kube::ResourceExt;
 use kube::core::Resource;
 use serde_json::{Value, json};
 
-use super::{Proposal, ProposeError, message};
+use super::{Grounds, Proposal, ProposeError, message};
 use crate::api::audit::Action;
 use crate::api::pin::ReleasePinSpec;
 use crate::api::reference::NameRef;
@@ -17,9 +17,9 @@ use crate::engine::actions::mark::Marking;
 use crate::engine::plan::{Item, Plan};
 
 /// Where pins are.
-const PINS: &str = "openchoreo.dev/releasepins";
+pub(super) const PINS: &str = "openchoreo.dev/releasepins";
 /// Where releases are.
-const RELEASES: &str = "openchoreo.dev/releases";
+pub(super) const RELEASES: &str = "openchoreo.dev/releases";
 
 /// Makes the commit of a plan, with the release that it needs and that is not there yet.
 pub fn plan(tree: &Tree, plan: &Plan, unmade: Option<&Release>) -> Result<Proposal, ProposeError> {
@@ -39,6 +39,7 @@ pub fn plan(tree: &Tree, plan: &Plan, unmade: Option<&Release>) -> Result<Propos
         operation: plan.operation.clone(),
         message: message::of_plan(plan),
         edits: tree.edits(&wishes)?,
+        grounds: Grounds::of_plan(tree, plan)?,
         warnings,
     })
 }
@@ -165,6 +166,7 @@ pub fn release(
         operation: operation.to_owned(),
         message: message::message(&format!("release {name}"), reason, &trailers),
         edits: tree.edits(&[wish])?,
+        grounds: Grounds::default(),
         warnings,
     })
 }
@@ -207,6 +209,7 @@ pub fn marking(tree: &Tree, marking: &Marking) -> Result<Proposal, ProposeError>
             &trailers,
         ),
         edits: tree.edits(&[Wish::Set { place, document }])?,
+        grounds: Grounds::default(),
         warnings: Vec::new(),
     })
 }
@@ -264,6 +267,7 @@ pub fn collection<'c>(tree: &Tree, plan: &'c Collection) -> Result<Collected<'c>
             operation: plan.operation.clone(),
             message: message::message(&subject, plan.reason.as_deref(), &trailers),
             edits: tree.edits(&wishes)?,
+            grounds: Grounds::of_collection(tree, &going),
             warnings,
         },
         going,

@@ -44,9 +44,7 @@ pub(super) async fn files(
         return Ok(None);
     };
     let proposal = propose(&commits, prepared)?;
-    if !proposal.edits.is_empty() {
-        commits.admits(&proposal).await?;
-    }
+    commits.admits(&proposal).await?;
     Ok(Some(proposal))
 }
 

@@ -138,10 +138,15 @@ impl Shop {
     }
 
     pub fn start(&self, line: &str) -> Child {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        self.start_words(&words)
+    }
+
+    fn start_words(&self, words: &[&str]) -> Child {
         let program = self.command(Command::new(env!("CARGO_BIN_EXE_bowline")));
         let mut program = program;
         program
-            .args(line.split_whitespace())
+            .args(words)
             .arg("--repo")
             .arg(&self.root)
             .args(&self.flags)
@@ -152,11 +157,16 @@ impl Shop {
     }
 
     pub fn run(&self, line: &str) -> Ran {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        self.run_words(&words)
+    }
+
+    pub fn run_words(&self, words: &[&str]) -> Ran {
         let Output {
             status,
             stdout,
             stderr,
-        } = self.start(line).wait_with_output().unwrap();
+        } = self.start_words(words).wait_with_output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Ran {
             code: status.code().unwrap_or(-1),

@@ -1,6 +1,6 @@
 //! What stops a commit, and what a commit leaves alone.
 
-use super::{Shop, program};
+use super::{Shop, pin, program, release};
 
 const PROMOTE: &str = "promote cart --from dev --to staging";
 
@@ -17,7 +17,8 @@ fn a_work_tree_that_is_not_ready_is_refused_with_a_hint() {
         "pins/staging/cart.yaml has changes that are not committed",
     );
     assert!(
-        ran.err.contains("hint: git diff pins/staging/cart.yaml"),
+        ran.err
+            .contains("hint: git diff HEAD -- pins/staging/cart.yaml"),
         "{}",
         ran.err
     );
@@ -46,6 +47,17 @@ fn a_work_tree_that_is_not_ready_is_refused_with_a_hint() {
     assert!(!merged.status.success());
     shop.ends(PROMOTE, 5, "a merge is in progress");
     shop.git("merge --abort");
+    // A rebase detaches HEAD, and a commit on its branch would stop it.
+    let rebased = std::process::Command::new("git")
+        .args(["rebase", "side"])
+        .current_dir(&shop.root)
+        .output()
+        .unwrap();
+    assert!(!rebased.status.success());
+    shop.ends(PROMOTE, 5, "a rebase is in progress");
+    let onto = format!("{PROMOTE} --branch main");
+    shop.ends(&onto, 5, "a rebase of main is in progress");
+    shop.git("rebase --abort");
     shop.ends(PROMOTE, 0, "cart-1 -> cart-2");
 
     let nowhere = tempfile::TempDir::new().unwrap();
@@ -167,4 +179,168 @@ fn nothing_is_committed_where_only_reads_pass() {
     assert_eq!((shop.head(), shop.status()), (head, String::new()));
     let ran = shop.run(&format!("{PROMOTE} --wait"));
     assert_eq!(ran.code, 2, "{}", ran.err);
+}
+
+/// A plan is made of the files on disk; its commit has to make sense without what is not committed.
+#[test]
+fn what_is_not_committed_is_nothing_to_rest_on() {
+    let shop = Shop::open(&["cart"]);
+    let head = shop.head();
+    let promote = |more: &str| format!("{PROMOTE} {more}");
+    // What is promoted from.
+    let clean = shop.read("pins/dev/cart.yaml");
+    shop.write("pins/dev/cart.yaml", &pin("cart", "dev", "cart-3"));
+    let ran = shop.ends(PROMOTE, 5, "pin cart-dev is not committed as");
+    assert!(
+        ran.err.contains("hint: commit pins/dev/cart.yaml first"),
+        "{}",
+        ran.err
+    );
+    shop.ends(&promote("--dry-run"), 5, "pin cart-dev is not committed");
+    shop.ends(&promote("--branch new"), 5, "pin cart-dev is not committed");
+    shop.write("pins/dev/cart.yaml", &clean);
+    // What is named.
+    shop.write("releases/cart/cart-4.yaml", &release("cart", 4));
+    let deploy = "deploy cart -e dev --release cart-4";
+    shop.ends(deploy, 5, "release cart-4 is not committed as");
+    shop.commit("cart-4");
+    // What is said to be done.
+    shop.write("pins/staging/cart.yaml", &pin("cart", "staging", "cart-2"));
+    shop.ends(PROMOTE, 5, "pin cart-staging is not committed as");
+    shop.git("checkout -q -- pins/staging/cart.yaml");
+    assert_eq!(shop.git("rev-parse HEAD^"), head, "nothing was committed");
+    // What the branch does not have.
+    shop.git_words(&["branch", "old", &head]);
+    let ran = shop.ends(
+        &format!("{deploy} --branch old"),
+        4,
+        "branch old does not have release cart-4",
+    );
+    assert!(ran.err.contains("git switch old"), "{}", ran.err);
+    assert_eq!(shop.git("rev-parse old"), head);
+    shop.ends(deploy, 0, "cart-2 -> cart-4");
+}
+
+#[test]
+fn a_release_stays_while_what_is_committed_names_it() {
+    let shop = Shop::open(&["cart"]);
+    let gc = "gc --keep 0 --min-age 0s --confirm";
+    // Here it is named no more, and the last commit names it.
+    shop.write("pins/dev/cart.yaml", &pin("cart", "dev", "cart-1"));
+    let ran = shop.ends(gc, 5, "pin cart-dev names cart-2 in the last commit");
+    assert!(ran.err.contains("commit what was done"), "{}", ran.err);
+    shop.git("checkout -q -- pins/dev/cart.yaml");
+    // Here nobody names it, and another branch does.
+    shop.git("switch -q -c other");
+    shop.write("pins/prod/cart.yaml", &pin("cart", "prod", "cart-3"));
+    shop.commit("by hand");
+    shop.git("switch -q main");
+    shop.ends(
+        &format!("{gc} --branch other"),
+        4,
+        "pin cart-prod names cart-3 on branch other",
+    );
+    shop.ends(gc, 0, "cart-3 removed");
+}
+
+#[test]
+fn names_that_are_none_for_a_branch_are_refused() {
+    let shop = Shop::open(&["cart"]);
+    for name in ["HEAD", "-x", "refs/heads/main", "@{-1}", "a..b", "a b"] {
+        let promote = ["promote", "cart", "--from", "dev", "--to", "staging"];
+        let branch = format!("--branch={name}");
+        let mut words = promote.to_vec();
+        words.push(&branch);
+        let ran = shop.run_words(&words);
+        assert_eq!(ran.code, 2, "{name}: {}", ran.err);
+        assert!(ran.err.contains("no name for a branch"), "{}", ran.err);
+    }
+    assert_eq!(
+        shop.git("for-each-ref --format=%(refname)"),
+        "refs/heads/main"
+    );
+}
+
+/// A hook that mends files and fails leaves what it made, and that is said.
+#[test]
+fn what_a_hook_changes_is_told() {
+    let shop = Shop::open(&["cart"]);
+    let hooks = shop.root.join(".git/hooks");
+    program(
+        &hooks,
+        "pre-commit",
+        "#!/bin/sh\nfor file in $(git diff --cached --name-only); do echo '# formatted' >> $file; done\nexit 1\n",
+    );
+    let file = "pins/staging/cart.yaml";
+    let ran = shop.ends(
+        PROMOTE,
+        1,
+        "everything is as it was but for what became of pins/staging/cart.yaml meanwhile",
+    );
+    let way = "git restore --staged --worktree pins/staging/cart.yaml";
+    assert!(ran.err.contains(way), "{}", ran.err);
+    assert!(shop.read(file).ends_with("# formatted\n"));
+    shop.ends(PROMOTE, 5, "pin cart-staging is not committed");
+    shop.git(way.strip_prefix("git ").unwrap());
+    assert_eq!(shop.status(), "");
+    // One that is new, too.
+    std::fs::remove_file(shop.root.join(file)).unwrap();
+    shop.git("commit -q --no-verify -m gone pins/staging/cart.yaml");
+    shop.ends(
+        PROMOTE,
+        1,
+        "what became of pins/staging/cart.yaml meanwhile",
+    );
+}
+
+#[test]
+fn the_patterns_of_hooks_are_patterns() {
+    let shop = Shop::open(&["cart"]);
+    program(
+        &shop.root.join(".git/hooks"),
+        "pre-commit",
+        "#!/bin/sh\nif git diff --cached --name-only -- 'pins/prod/*.yaml' | grep -q .; then echo 'prod is guarded' >&2; exit 1; fi\n",
+    );
+    shop.ends(PROMOTE, 0, "cart-1 -> cart-2");
+    let promote = "promote cart --from staging --to prod --yes";
+    shop.ends(promote, 1, "prod is guarded");
+    assert_eq!(shop.status(), "");
+    // A path that looks like a pattern is that path.
+    let odd = "pins/staging/[cart]*.yaml";
+    shop.git_words(&["mv", "pins/staging/cart.yaml", odd]);
+    shop.commit("an odd name");
+    shop.ends("rollback cart -e staging --to cart-1", 0, "-> cart-1");
+    assert_eq!(shop.status(), "");
+}
+
+/// Git can be stopped after its commit is made; then it is made.
+#[test]
+fn a_commit_after_which_git_died_is_made() {
+    let shop = Shop::open(&["cart"]);
+    let before = shop.head();
+    let hook = "#!/bin/sh\nkill -9 $PPID\n";
+    program(&shop.root.join(".git/hooks"), "post-commit", hook);
+    shop.ends(PROMOTE, 0, "cart-1 -> cart-2");
+    assert_eq!(shop.git("rev-parse HEAD^"), before);
+    assert_eq!(shop.status(), "");
+    assert_eq!(
+        shop.read("pins/staging/cart.yaml"),
+        pin("cart", "staging", "cart-2")
+    );
+}
+
+#[test]
+fn what_git_does_not_look_at_is_refused() {
+    let shop = Shop::open(&["cart"]);
+    let (head, file) = (shop.head(), "pins/staging/cart.yaml");
+    for (set, lift) in [
+        ("--skip-worktree", "--no-skip-worktree"),
+        ("--assume-unchanged", "--no-assume-unchanged"),
+    ] {
+        shop.git_words(&["update-index", set, file]);
+        let ran = shop.ends(PROMOTE, 5, "git is told not to look at");
+        assert!(ran.err.contains("git update-index"), "{}", ran.err);
+        shop.git_words(&["update-index", lift, file]);
+    }
+    assert_eq!((shop.head(), shop.status()), (head, String::new()));
 }

@@ -150,17 +150,84 @@ fn over_a_file() {
         "#!/bin/sh\necho 'main is protected' >&2\nexit 1\n",
     );
     let head = shop.head();
+    // What could not be pushed is pushed by the next run, though nothing is left to do.
+    let mark = "mark bad cart-3 --reason x --push";
+    shop.ends(mark, 5, "main is protected");
+    shop.ends(mark, 5, "main is protected");
+    shop.ends("gc --min-age 30d --confirm --push", 5, "main is protected");
+    assert_eq!(shop.git("rev-parse HEAD^"), head);
     let ran = shop.ends("pin cart -e dev --reason x --push", 5, "main is protected");
     assert!(ran.err.contains("open a pull request"), "{}", ran.err);
     assert_ne!(shop.head(), head, "the commit is kept");
+    // A hook of ours does not let it go; nothing was ever on a branch.
+    let hooks = shop.root.join(".git/hooks");
+    super::program(
+        &hooks,
+        "pre-push",
+        "#!/bin/sh\necho 'tests fail' >&2\nexit 1\n",
+    );
+    let again = "pin cart -e staging --reason x --push";
+    let ran = shop.ends(again, 1, "git did not push main to origin: tests fail");
+    assert!(ran.err.contains("git push origin main"), "{}", ran.err);
+    std::fs::remove_file(hooks.join("pre-push")).unwrap();
+    shop.ends(
+        "mark bad cart-3 --reason x --branch never --push",
+        0,
+        "already",
+    );
+    assert_eq!(shop.git("branch --list never"), "");
     std::fs::rename(&bare, bare.with_extension("away")).unwrap();
-    shop.ends("unpin cart -e dev --push", 7, "could not be reached");
+    let head = shop.head();
+    let ran = shop.ends("unpin cart -e dev --push", 7, "so nothing was done");
+    assert!(ran.err.contains("could not be reached"), "{}", ran.err);
+    assert!(!ran.err.contains("is kept"), "{}", ran.err);
+    assert_eq!(shop.head(), head);
     shop.git("remote remove origin");
     shop.ends(
         "unpin cart -e dev --push",
         2,
         "which remote is meant is not known: there is none",
     );
+}
+
+/// A branch that is not checked out is caught up with without touching the one that is.
+#[test]
+fn a_branch_that_somebody_else_pushed() {
+    let shop = Shop::open(&["cart"]);
+    let bare = shop.place.path().join("origin.git");
+    let url = format!("file://{}", bare.display());
+    publish(&shop, &bare, &url);
+    let bob = colleague(&shop, &url, &[]);
+    bob.ends(
+        "pin cart -e prod --yes --reason x --branch pr --push",
+        0,
+        "pushed pr",
+    );
+
+    let promote = format!("{PROMOTE} --branch pr");
+    let main = shop.head();
+    let ran = shop.ends(&promote, 4, "origin is 1 commit ahead on pr");
+    assert!(
+        ran.err
+            .contains("hint: git fetch origin pr:pr, and run it again"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(shop.git("branch --list pr"), "", "nothing was done");
+    shop.git("fetch -q origin pr:pr");
+    shop.ends(&promote, 0, "pushed pr to origin");
+
+    // Both have what the other does not have.
+    let pin = "pin cart -e dev --reason x --branch pr";
+    bob.ends(pin, 0, "on pr");
+    let ran = bob.ends(
+        &format!("{pin} --push"),
+        4,
+        "origin is 1 commit ahead on pr",
+    );
+    let way = "git switch pr and git pull --rebase origin pr";
+    assert!(ran.err.contains(way), "{}", ran.err);
+    assert_eq!(shop.head(), main);
 }
 
 #[test]

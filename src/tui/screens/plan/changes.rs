@@ -249,6 +249,7 @@ mod tests {
             operation: "x".to_owned(),
             message: "roll back\n".to_owned(),
             edits: vec![edit],
+            grounds: Default::default(),
             warnings: vec!["somebody should know".to_owned(); 5],
         };
         let mut still = rolled_back(Still::fleet().keys("R"));
