@@ -190,6 +190,21 @@ fn over_a_file() {
     );
 }
 
+/// Its commit is not pushed yet, so what it refers to is on no branch of the remote but the one before.
+#[test]
+fn a_release_by_reference_is_made_once() {
+    let shop = Shop::open(&["cart"]);
+    let bare = shop.place.path().join("origin.git");
+    let url = format!("file://{}", bare.display());
+    publish(&shop, &bare, &url);
+    let create = "release create cart --version v9";
+    shop.ends(create, 0, "release cart-v9");
+    let head = shop.head();
+    shop.ends(create, 0, "release cart-v9 is there already");
+    assert_eq!(shop.head(), head);
+    shop.ends(&format!("{create} --push"), 0, "pushed main to origin");
+}
+
 /// A branch that is not checked out is caught up with without touching the one that is.
 #[test]
 fn a_branch_that_somebody_else_pushed() {
