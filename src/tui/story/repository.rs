@@ -211,7 +211,7 @@ async fn a_work_tree_that_is_not_ready_is_refused_with_what_to_do() {
         .shows("pins/staging/cart.yaml has changes that are not committed")
         .await;
     story
-        .shows("git diff pins/staging/cart.yaml shows them")
+        .shows("git diff HEAD -- pins/staging/cart.yaml shows them")
         .await;
     story.keys("esc").hides(refused);
     work.git("restore pins/staging/cart.yaml");
