@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 
-use super::{Collected, Proposal, ProposeError};
+use super::{Collected, Proposal, ProposeError, propose};
 use crate::api::ReleasePin;
 use crate::connect::{Connection, Repository};
 use crate::embedded::tree::TreeError;
@@ -142,6 +142,7 @@ impl NotCommitted {
     /// Says what the person can do.
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::Propose(error) => error.hint().map(str::to_owned),
             Self::Commit(error) => error.hint(),
             Self::Push(error) => error.hint(),
             Self::Behind { remote, branch, .. } => Some(format!(
@@ -253,6 +254,7 @@ impl<'a> Commits<'a> {
     /// Commits a collection, if still no pin names what goes.
     pub async fn collection(&self, collected: &Collected<'_>) -> Result<Committed, NotCommitted> {
         self.repository.sync().await?;
+        propose::all_is_read(&self.repository.tree)?;
         let pins: Api<ReleasePin> = Api::all(self.client.clone());
         let pins = pages::all(&pins, ListParams::default(), pages::PAGE).await?;
         if let Some(what) = named(&pins, collected) {

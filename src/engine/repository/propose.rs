@@ -220,8 +220,19 @@ pub struct Collected<'c> {
     pub going: Vec<&'c Candidate>,
 }
 
+/// Refuses to let anything go while a file may name it in a way that cannot be read.
+pub(super) fn all_is_read(tree: &Tree) -> Result<(), ProposeError> {
+    let problems = tree.problems().into_iter();
+    let problems: Vec<String> = problems.map(|problem| problem.what).collect();
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(ProposeError::Unread(problems)),
+    }
+}
+
 /// Makes the commit of a collection.
 pub fn collection<'c>(tree: &Tree, plan: &'c Collection) -> Result<Collected<'c>, ProposeError> {
+    all_is_read(tree)?;
     let mut wishes = Vec::new();
     let (mut going, mut warnings) = (Vec::new(), Vec::new());
     let places = tree.places(RELEASES);

@@ -168,6 +168,7 @@ async fn helm_and_kustomize_are_left_alone_and_what_is_broken_is_told() {
     shop.git("rm -q --cached -r --ignore-unmatch ignored");
     std::fs::remove_file(shop.root.join("wrong.yaml")).unwrap();
     std::fs::remove_file(shop.root.join("broken.yaml")).unwrap();
+    std::fs::remove_file(shop.root.join("twice.yaml")).unwrap();
     shop.write(
         "releases/cart/kustomization.yaml",
         "resources: [cart-3.yaml]\n",
