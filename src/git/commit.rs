@@ -188,7 +188,7 @@ impl WorkTree {
 
     /// Replaces a file of the work tree, whole or not at all, and keeps its permissions.
     pub fn replace(&self, path: &str, bytes: &[u8]) -> Result<(), GitError> {
-        let file = self.root().join(path);
+        let file = self.inside(path)?;
         let name: String = path
             .chars()
             .map(|c| if c == '/' { '_' } else { c })

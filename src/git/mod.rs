@@ -51,6 +51,9 @@ pub enum GitError {
         /// Why.
         error: std::io::Error,
     },
+    /// A path that is none of the work tree's.
+    #[error("{0:?} leads out of the work tree, or into git's own directory")]
+    Outside(String),
     /// Git's answer makes no sense.
     #[error("git {command} answered in a way that is not understood")]
     NotUnderstood {
@@ -130,6 +133,25 @@ impl WorkTree {
     /// Returns git's own directory of this work tree.
     pub fn git_dir(&self) -> &Path {
         &self.git_dir
+    }
+
+    /// Returns the file at a path of the work tree; a path that leads out of it, be it by a link, is refused.
+    pub fn inside(&self, path: &str) -> Result<PathBuf, GitError> {
+        use std::path::Component;
+        let mut file = self.root.clone();
+        for (at, part) in path.split('/').enumerate() {
+            let mut parts = Path::new(part).components();
+            let plain = matches!(
+                (parts.next(), parts.next()),
+                (Some(Component::Normal(_)), None)
+            );
+            let linked = at > 0 && file.is_symlink();
+            if !plain || linked || part.eq_ignore_ascii_case(".git") || part.contains('\0') {
+                return Err(GitError::Outside(path.to_owned()));
+            }
+            file.push(part);
+        }
+        Ok(file)
     }
 
     /// Lists the files below the directory that was named: tracked ones, and others that are not ignored.
@@ -320,5 +342,68 @@ fn complaint(output: &Output) -> String {
     match said.is_empty() {
         true => format!("it ended with {}", output.status),
         false => said.join("\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(place: &Path) -> WorkTree {
+        let variables = std::env::vars_os().collect();
+        let root = place.join("root");
+        std::fs::create_dir_all(&root).unwrap();
+        let run = |arguments: &[&str]| {
+            let ran = Command::new("git")
+                .arg("-C")
+                .arg(&root)
+                .args(arguments)
+                .output();
+            assert!(ran.unwrap().status.success(), "{arguments:?}");
+        };
+        run(&["init", "-q"]);
+        for (file, text) in [
+            ("a\nb.yaml", "two lines"),
+            ("c.yaml", "one"),
+            ("d.yaml", "other"),
+        ] {
+            std::fs::write(root.join(file), text).unwrap();
+        }
+        run(&["add", "-A"]);
+        let ana = ["-c", "user.name=Ana", "-c", "user.email=ana@example.com"];
+        run(&[&ana[..], &["commit", "-q", "-m", "begin"]].concat());
+        WorkTree::open(&root, &variables).unwrap()
+    }
+
+    #[test]
+    fn only_paths_of_the_work_tree_are_written_to() {
+        let place = tempfile::tempdir().unwrap();
+        let work = work(place.path());
+        std::fs::create_dir(work.root().join("real")).unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(place.path(), work.root().join("linked")).unwrap();
+        for (path, expected) in [
+            ("a.yaml", true),
+            ("real/a.yaml", true),
+            ("new/er/a..b.yaml", true),
+            ("../a.yaml", false),
+            ("real/../../a.yaml", false),
+            ("not/there/../../../a.yaml", false),
+            ("/a.yaml", false),
+            ("", false),
+            ("./a.yaml", false),
+            ("real//a.yaml", false),
+            (".git/config", false),
+            ("real/.GIT/config", false),
+            #[cfg(unix)]
+            ("linked/a.yaml", false),
+            #[cfg(unix)]
+            ("linked/new/a.yaml", false),
+        ] {
+            assert_eq!(work.inside(path).is_ok(), expected, "{path:?}");
+            assert_eq!(work.replace(path, b"x").is_ok(), expected, "{path:?}");
+        }
+        let beside: Vec<_> = std::fs::read_dir(place.path()).unwrap().collect();
+        assert_eq!(beside.len(), 1, "{beside:?}");
     }
 }

@@ -38,7 +38,7 @@ use super::{Embedded, OpenError};
 use crate::git::{GitError, WorkTree};
 pub use chronicle::{Change, changes_of, pins_between};
 use index::Index;
-pub use place::Layout;
+pub use place::{BadWord, Layout};
 pub use releases::{Dealt, Deed, dealt_with};
 pub use sync::Synced;
 pub use trailers::Trailers;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{Place, Tree, TreeError, place, read};
+use super::{BadWord, Place, Tree, TreeError, place, read};
 use crate::api::labels;
 use crate::embedded::Shared;
 use crate::embedded::catalog::Resource;
@@ -13,6 +13,7 @@ use crate::embedded::object::{map_of, meta};
 use crate::embedded::sqlite::Revision;
 use crate::embedded::status::Failure;
 use crate::embedded::write::Stored;
+use crate::git::GitError;
 use crate::git::commit::FileEdit;
 use crate::yaml;
 use crate::yaml::edit::EditError;
@@ -58,6 +59,12 @@ pub enum EditsError {
         /// Why.
         error: std::io::Error,
     },
+    /// The new object says something that no file's path can.
+    #[error(transparent)]
+    Word(#[from] BadWord),
+    /// Git could not be asked, or the path leads out of the work tree.
+    #[error(transparent)]
+    Git(#[from] GitError),
 }
 
 /// A file that is being edited.
@@ -82,7 +89,8 @@ impl Tree {
     }
 
     fn text(&self, path: &str) -> Result<Option<String>, EditsError> {
-        let bytes = match std::fs::read(self.work().root().join(path)) {
+        let file = self.work().inside(path)?;
+        let bytes = match std::fs::read(file) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => {
@@ -115,7 +123,7 @@ impl Tree {
                     )?);
                 }
                 Wish::New { resource, document } => {
-                    let path = self.new_file(resource, document);
+                    let path = self.new_file(resource, document)?;
                     let file = self.editing(&mut files, &path)?;
                     file.now = Some(match file.now.take() {
                         Some(text) => yaml::edit::append(&text, document),
@@ -148,7 +156,7 @@ impl Tree {
     }
 
     /// Returns the file for a new object.
-    pub fn new_file(&self, resource: &str, document: &Value) -> String {
+    pub fn new_file(&self, resource: &str, document: &Value) -> Result<String, BadWord> {
         let scope = self.work().scope().strip_prefix(self.work().root());
         let within = scope.map(|scope| scope.to_string_lossy().into_owned());
         let within = within.unwrap_or_default().replace('\\', "/");

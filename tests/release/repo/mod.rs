@@ -7,6 +7,7 @@ mod checks;
 mod history;
 mod interrupted;
 mod lines;
+mod places;
 mod refusals;
 mod remotes;
 mod unread;
