@@ -23,6 +23,17 @@ pub struct FileEdit {
     pub after: Option<Vec<u8>>,
 }
 
+impl FileEdit {
+    /// Returns what puts the file back.
+    pub fn reversed(self) -> Self {
+        Self {
+            path: self.path,
+            before: self.after,
+            after: self.before,
+        }
+    }
+}
+
 /// A commit that is wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {

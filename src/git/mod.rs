@@ -154,6 +154,19 @@ impl WorkTree {
         Ok(file)
     }
 
+    /// Tells whether git ignores what is written to a path.
+    pub fn ignores(&self, path: &str) -> Result<bool, GitError> {
+        // A path is what it takes, and it does not take being told so.
+        let literal = [("GIT_LITERAL_PATHSPECS", OsStr::new("0"))];
+        let path = format!("./{path}");
+        let arguments = ["check-ignore", "--quiet", "--", path.as_str()];
+        let output = self.output(&self.root, arguments, &literal, b"")?;
+        match output.status.code() {
+            Some(1) => Ok(false),
+            _ => told("check-ignore", output).map(|_| true),
+        }
+    }
+
     /// Lists the files below the directory that was named: tracked ones, and others that are not ignored.
     pub fn files(&self) -> Result<Vec<String>, GitError> {
         let listed = self.ask_in(

@@ -57,7 +57,8 @@ impl ProposeError {
     /// Says what the person can do.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Edits(_) | Self::NoFile(_) => None,
+            Self::Edits(error) => error.hint(),
+            Self::NoFile(_) => None,
             Self::Unread(_) => Some("mend the files; bowline check lists them"),
         }
     }

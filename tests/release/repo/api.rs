@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::{Shop, component, pin, release};
 
-fn options(shop: &Shop) -> TreeOptions {
+pub fn options(shop: &Shop) -> TreeOptions {
     TreeOptions {
         directory: shop.root.clone(),
         cache: Some(shop.place.path().join("cache")),
