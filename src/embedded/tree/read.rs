@@ -333,7 +333,7 @@ fn names_us_somewhere(file: &mut File) -> std::io::Result<bool> {
     }
 }
 
-/// Tells by its lines alone whether a file is one document, and that one a release.
+/// Tells by its lines alone whether a file is one document, and that one a release of ours.
 ///
 /// Nothing but the order of reading hangs on it.
 pub(super) fn is_a_release(bytes: &[u8]) -> bool {
@@ -341,15 +341,23 @@ pub(super) fn is_a_release(bytes: &[u8]) -> bool {
         let found = memmem::find_iter(bytes, word);
         found.filter(|at| *at == 0 || bytes.get(at - 1) == Some(&b'\n'))
     };
-    let mut kinds = at_margin(b"kind:");
-    let (Some(kind), None) = (kinds.next(), kinds.next()) else {
-        return false;
+    // The line that begins with a word, where only one does.
+    let line = |word: &'static [u8]| {
+        let mut found = at_margin(word);
+        let (Some(at), None) = (found.next(), found.next()) else {
+            return None;
+        };
+        let line = bytes.get(at..)?.split(|byte| *byte == b'\n').next();
+        line.map(<[u8]>::trim_ascii_end)
     };
-    let line = bytes.get(kind..).unwrap_or_default();
-    let line = line.split(|byte| *byte == b'\n').next();
+    let group = |line: &[u8]| {
+        let version = line.strip_prefix(b"apiVersion: ").unwrap_or_default();
+        let rest = version.strip_prefix(labels::OPENCHOREO_GROUP.as_bytes());
+        rest.is_some_and(|rest| rest.starts_with(b"/"))
+    };
     // One that begins with a marker is still one document.
-    let one = at_margin(b"---").all(|at| at == 0) && at_margin(b"...").next().is_none();
-    one && line.is_some_and(|line| line.trim_ascii_end() == b"kind: Release")
+    let one = || at_margin(b"---").all(|at| at == 0) && at_margin(b"...").next().is_none();
+    line(b"kind:") == Some(b"kind: Release") && line(b"apiVersion:").is_some_and(group) && one()
 }
 
 /// Reads a file of which the size is known: of most with one call, for there are many.

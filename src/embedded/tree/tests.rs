@@ -152,17 +152,42 @@ fn a_long_name_is_cut_to_what_file_systems_take() {
 #[test]
 fn a_file_of_one_release_is_known_by_its_lines() {
     for (text, expected) in [
-        ("kind: Release\nspec: {}\n", true),
         (
-            "---\n# x\napiVersion: a/b\nkind: Release\r\nspec:\n  kind: Workload\n",
+            "apiVersion: openchoreo.dev/v1alpha1\nkind: Release\nspec: {}\n",
             true,
         ),
-        ("apiVersion: a/b\nkind: Release # of cart\n", false),
-        ("kind: ReleasePin\n", false),
-        ("kind: Release\n---\nkind: ReleasePin\n", false),
-        ("kind: Release\n---\n{kind: ReleasePin}\n", false),
-        ("kind: Release\n...\n{kind: ReleasePin}\n", false),
-        ("kind: Release\n---", false),
+        (
+            "---\n# x\nkind: Release\r\napiVersion: openchoreo.dev/v1alpha1\r\nspec:\n  kind: Workload\n  apiVersion: v1\n",
+            true,
+        ),
+        // What was rendered is called a release, too.
+        ("apiVersion: core.choreo.dev/v1\nkind: Release\n", false),
+        ("apiVersion: openchoreo.dev.com/v1\nkind: Release\n", false),
+        (
+            "apiVersion: openchoreo.dev/v1alpha1\nkind: Release # of cart\n",
+            false,
+        ),
+        (
+            "apiVersion: openchoreo.dev/v1alpha1\nkind: ReleasePin\n",
+            false,
+        ),
+        (
+            "apiVersion: openchoreo.dev/v1alpha1\nkind: Release\n---\nkind: ReleasePin\n",
+            false,
+        ),
+        (
+            "apiVersion: openchoreo.dev/v1alpha1\nkind: Release\n---\n{kind: ReleasePin}\n",
+            false,
+        ),
+        (
+            "apiVersion: openchoreo.dev/v1alpha1\nkind: Release\n...\n{kind: ReleasePin}\n",
+            false,
+        ),
+        (
+            "apiVersion: openchoreo.dev/v1alpha1\nkind: Release\n---",
+            false,
+        ),
+        ("kind: Release\n", false),
         ("{kind: Release}\n", false),
         ("# kind: Release\n", false),
         ("", false),
