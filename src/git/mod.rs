@@ -167,6 +167,35 @@ impl WorkTree {
         }
     }
 
+    /// Returns the commit that a revision and what is checked out both come from; None where there is none.
+    pub fn merge_base(&self, revision: &str) -> Result<Option<String>, GitError> {
+        let arguments = ["merge-base", "--", revision, "HEAD"];
+        let output = self.output(&self.root, arguments, &[], b"")?;
+        match output.status.code() {
+            Some(1) => Ok(None),
+            _ => told("merge-base", output).map(|said| Some(said.trim().to_owned())),
+        }
+    }
+
+    /// Lists the files below the directory that was named that are not as in a commit, or not in git at all.
+    pub fn changed_since(&self, commit: &str) -> Result<Vec<String>, GitError> {
+        let told = [
+            "diff",
+            "--name-only",
+            "-z",
+            "--no-renames",
+            commit,
+            "--",
+            ".",
+        ];
+        let changed = self.ask_in(&self.scope, told)?;
+        let told = ["ls-files", "-z", "-o", "--exclude-standard", "--full-name"];
+        let new = self.ask_in(&self.scope, told)?;
+        let files = changed.split('\0').chain(new.split('\0'));
+        let files = files.filter(|file| !file.is_empty());
+        Ok(files.map(str::to_owned).collect())
+    }
+
     /// Lists the files below the directory that was named: tracked ones, and others that are not ignored.
     pub fn files(&self) -> Result<Vec<String>, GitError> {
         let listed = self.ask_in(
@@ -192,17 +221,38 @@ impl WorkTree {
 
     /// Returns what a commit has at a path; None where it has nothing there.
     pub fn blob(&self, revision: &str, path: &str) -> Result<Option<Vec<u8>>, GitError> {
-        let place = format!("{revision}:{path}");
-        let output = self.output(&self.root, ["cat-file", "blob", place.as_str()], &[], b"")?;
+        self.blob_named(&format!("{revision}:{path}"))
+    }
+
+    fn blob_named(&self, name: &str) -> Result<Option<Vec<u8>>, GitError> {
+        let output = self.output(&self.root, ["cat-file", "blob", name], &[], b"")?;
         Ok(output.status.success().then_some(output.stdout))
     }
 
     /// Reads many blobs at once, by their ids or by `REVISION:PATH`; None for what is not there.
     pub fn blobs(&self, names: &[String]) -> Result<Vec<Option<Vec<u8>>>, GitError> {
+        // Names are told apart by lines, so one of several lines is asked for by itself.
+        let (lines, plain): (Vec<&String>, Vec<&String>) =
+            names.iter().partition(|name| name.contains('\n'));
+        if lines.is_empty() {
+            return self.blobs_by_line(&plain);
+        }
+        let mut found = self.blobs_by_line(&plain)?.into_iter();
+        let each = names.iter().map(|name| match name.contains('\n') {
+            true => self.blob_named(name),
+            false => Ok(found.next().flatten()),
+        });
+        each.collect()
+    }
+
+    fn blobs_by_line(&self, names: &[&String]) -> Result<Vec<Option<Vec<u8>>>, GitError> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let asked = names.join("\n") + "\n";
+        let asked: String = names
+            .iter()
+            .flat_map(|name| [name.as_str(), "\n"])
+            .collect();
         let output = self.output(
             &self.root,
             ["cat-file", "--batch", "--buffer"],
@@ -418,5 +468,25 @@ mod tests {
         }
         let beside: Vec<_> = std::fs::read_dir(place.path()).unwrap().collect();
         assert_eq!(beside.len(), 1, "{beside:?}");
+    }
+
+    #[test]
+    fn a_name_of_two_lines_is_one_name() {
+        let place = tempfile::tempdir().unwrap();
+        let work = work(place.path());
+        let names = [
+            "c.yaml",
+            "a\nb.yaml",
+            "none\nsuch.yaml",
+            "none.yaml",
+            "d.yaml",
+        ];
+        let found = work
+            .blobs(&names.map(|name| format!("HEAD:{name}")))
+            .unwrap();
+        let texts: Vec<Option<&[u8]>> = found.iter().map(Option::as_deref).collect();
+        let expected: [Option<&[u8]>; 5] =
+            [Some(b"one"), Some(b"two lines"), None, None, Some(b"other")];
+        assert_eq!(texts, expected);
     }
 }

@@ -24,7 +24,7 @@ use crate::git::GitError;
 /// Where pins are stored.
 pub(super) const PINS: &str = "openchoreo.dev/releasepins";
 /// Where releases are stored.
-const RELEASES: &str = "openchoreo.dev/releases";
+pub(super) const RELEASES: &str = "openchoreo.dev/releases";
 /// Where audit entries are stored.
 pub(super) const ENTRIES: &str = "bowline.dev/auditentries";
 
