@@ -1,5 +1,7 @@
 //! `bowline check`: whether what a repository says holds together, and what a change of it promotes.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use jiff::Timestamp;
 
@@ -8,17 +10,19 @@ use super::actions::not_shown;
 use super::connect::{self, Environment, Options};
 use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
-use super::session::live;
+use super::session::live_everywhere;
 use crate::api::audit::ReleaseIdentity;
+use crate::connect::Repository;
 use crate::engine::diff;
 use crate::engine::preview::{PreviewError, Stage, objects};
 use crate::engine::repository::{self, Checked, Promotion};
-use crate::engine::world::Source;
+use crate::engine::world::{Key, Pin, Source, World};
 
 /// What `check` can be told.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// Print what changes against this commit, and hold it to the rules of promotion
+    /// Print what changed since what is checked out and this commit went apart, and hold it to the rules of
+    /// promotion
     #[arg(long, value_name = "REV")]
     base: Option<String>,
     #[command(flatten)]
@@ -40,44 +44,26 @@ pub async fn run(
     };
     let read = repository.whole().await;
     read.map_err(|error| Error::new(Exit::Failed, error.to_string()))?;
-    let feed = live(&connection, options, &Source::OF_MOVES).await?;
-    if let Some(base) = &arguments.base {
-        let known = repository.tree.work().commit_of(base)?;
-        if known.is_none() {
-            let message = format!("{base} names no commit");
-            return Err(Error::new(Exit::Usage, message)
-                .with_hint("a shallow clone may not have it: git fetch --unshallow"));
-        }
-    }
-    let mut checked =
-        repository::check(&repository, &feed.world(), arguments.base.as_deref(), now)?;
+    let feed = live_everywhere(&connection, options, &Source::OF_MOVES).await?;
+    let base = arguments.base.as_deref();
+    let base = base.map(|base| went_apart(&repository, base)).transpose()?;
+    let mut checked = repository::check(&repository, &feed.world(), base.as_deref(), now)?;
     let git = arguments.git.on(&connection, environment)?;
-    let stage = Stage::new(&connection.client, &connection.namespace, &git);
     let mut out = String::new();
     let promotions = std::mem::take(&mut checked.promotions);
-    for promotion in &promotions {
-        out += &show(promotion, &stage, &mut checked).await?;
-    }
-    if arguments.base.is_none() {
-        let pins: Vec<Promotion> = {
-            let world = feed.world();
-            let mut components: Vec<_> = world.components().cloned().collect();
-            components.sort();
-            let pins = components
-                .iter()
-                .flat_map(|component| world.pins_of(component));
-            let of_namespace = pins.filter(|pin| *pin.key.namespace == *connection.namespace);
-            of_namespace
-                .map(|pin| Promotion {
-                    pin: pin.key.clone(),
-                    component: pin.component.to_string(),
-                    environment: pin.environment.to_string(),
-                    from: None,
-                    to: Some(pin.effective_release(now).to_owned()),
-                })
-                .collect()
-        };
-        for pin in &pins {
+    let moved: BTreeSet<&Key> = promotions.iter().map(|promotion| &promotion.pin).collect();
+    // Settings and environments change, too: what did not move has to fit as well.
+    let mut others = pins(&feed.world(), now);
+    others.retain(|pin| !moved.contains(&pin.pin));
+    let namespaces = promotions.iter().chain(&others);
+    let namespaces: BTreeSet<&str> = namespaces.map(|pin| &*pin.pin.namespace).collect();
+    for namespace in namespaces {
+        let stage = Stage::new(&connection.client, namespace, &git);
+        let is_here = |pin: &&Promotion| &*pin.pin.namespace == namespace;
+        for promotion in promotions.iter().filter(is_here) {
+            out += &show(promotion, &stage, &mut checked).await?;
+        }
+        for pin in others.iter().filter(is_here) {
             fits(pin, &stage, &mut checked).await?;
         }
     }
@@ -105,6 +91,38 @@ pub async fn run(
         ),
     });
     Ok(Outcome::ending(out, exit))
+}
+
+/// Finds the commit that what is checked out and a base both come from: what came to the base since then is
+/// no part of the change.
+fn went_apart(repository: &Repository, base: &str) -> Result<String, Error> {
+    let work = repository.tree.work();
+    let shallow = "a shallow clone may not have it: git fetch --unshallow";
+    let Some(commit) = work.commit_of(base)? else {
+        let message = format!("{base} names no commit");
+        return Err(Error::new(Exit::Usage, message).with_hint(shallow));
+    };
+    work.merge_base(&commit)?.ok_or_else(|| {
+        let message = format!("{base} and what is checked out have no commit in common");
+        Error::new(Exit::Usage, message).with_hint(shallow)
+    })
+}
+
+/// Lists the pins as they are, by component.
+fn pins(world: &World, now: Timestamp) -> Vec<Promotion> {
+    let mut components: Vec<_> = world.components().cloned().collect();
+    components.sort();
+    let pins = components
+        .iter()
+        .flat_map(|component| world.pins_of(component));
+    let promotion = |pin: &Pin| Promotion {
+        pin: pin.key.clone(),
+        component: pin.component.to_string(),
+        environment: pin.environment.to_string(),
+        from: None,
+        to: Some(pin.effective_release(now).to_owned()),
+    };
+    pins.map(promotion).collect()
 }
 
 /// Prints one promotion, and what it changes in its environment.

@@ -71,10 +71,23 @@ pub(super) async fn live(
     options: &Options,
     sources: &[Source],
 ) -> Result<Feed, Error> {
-    let mut feed = Feed::start(&connection.client, Some(&connection.namespace));
+    let feed = Feed::start(&connection.client, Some(&connection.namespace));
+    settled(feed, options, sources).await
+}
+
+/// Follows all namespaces of a connection, once what is asked for of them is known.
+pub(super) async fn live_everywhere(
+    connection: &Connection,
+    options: &Options,
+    sources: &[Source],
+) -> Result<Feed, Error> {
+    settled(Feed::start(&connection.client, None), options, sources).await
+}
+
+async fn settled(mut feed: Feed, options: &Options, sources: &[Source]) -> Result<Feed, Error> {
     let patience = options.request_timeout.unwrap_or(Duration::from_secs(30));
-    let settled = |world: &World| world.are_live(sources) || denied(world, sources).is_some();
-    let in_time = tokio::time::timeout(patience, feed.until(settled)).await;
+    let is_settled = |world: &World| world.are_live(sources) || denied(world, sources).is_some();
+    let in_time = tokio::time::timeout(patience, feed.until(is_settled)).await;
     let wrong = {
         let world = feed.world();
         match (in_time, denied(&world, sources)) {

@@ -24,6 +24,17 @@ pub struct FileEdit {
     pub after: Option<Vec<u8>>,
 }
 
+impl FileEdit {
+    /// Returns what puts the file back.
+    pub fn reversed(self) -> Self {
+        Self {
+            path: self.path,
+            before: self.after,
+            after: self.before,
+        }
+    }
+}
+
 /// A commit that is wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
@@ -234,7 +245,7 @@ impl WorkTree {
 
     /// Replaces a file of the work tree, whole or not at all, and keeps its permissions.
     pub fn replace(&self, path: &str, bytes: &[u8]) -> Result<(), GitError> {
-        let file = self.root().join(path);
+        let file = self.inside(path)?;
         let name: String = path
             .chars()
             .map(|c| if c == '/' { '_' } else { c })

@@ -51,6 +51,9 @@ pub enum GitError {
         /// Why.
         error: std::io::Error,
     },
+    /// A path that is none of the work tree's.
+    #[error("{0:?} leads out of the work tree, or into git's own directory")]
+    Outside(String),
     /// Git's answer makes no sense.
     #[error("git {command} answered in a way that is not understood")]
     NotUnderstood {
@@ -137,6 +140,65 @@ impl WorkTree {
         &self.git_dir
     }
 
+    /// Returns the file at a path of the work tree; a path that leads out of it, be it by a link, is refused.
+    pub fn inside(&self, path: &str) -> Result<PathBuf, GitError> {
+        use std::path::Component;
+        let mut file = self.root.clone();
+        for (at, part) in path.split('/').enumerate() {
+            let mut parts = Path::new(part).components();
+            let plain = matches!(
+                (parts.next(), parts.next()),
+                (Some(Component::Normal(_)), None)
+            );
+            let linked = at > 0 && file.is_symlink();
+            if !plain || linked || part.eq_ignore_ascii_case(".git") || part.contains('\0') {
+                return Err(GitError::Outside(path.to_owned()));
+            }
+            file.push(part);
+        }
+        Ok(file)
+    }
+
+    /// Tells whether git ignores what is written to a path.
+    pub fn ignores(&self, path: &str) -> Result<bool, GitError> {
+        let path = format!("./{path}");
+        let arguments = ["check-ignore", "--quiet", "--", path.as_str()];
+        let output = self.output(&self.root, arguments, &[], b"")?;
+        match output.status.code() {
+            Some(1) => Ok(false),
+            _ => told("check-ignore", output).map(|_| true),
+        }
+    }
+
+    /// Returns the commit that a revision and what is checked out both come from; None where there is none.
+    pub fn merge_base(&self, revision: &str) -> Result<Option<String>, GitError> {
+        let arguments = ["merge-base", "--", revision, "HEAD"];
+        let output = self.output(&self.root, arguments, &[], b"")?;
+        match output.status.code() {
+            Some(1) => Ok(None),
+            _ => told("merge-base", output).map(|said| Some(said.trim().to_owned())),
+        }
+    }
+
+    /// Lists the files below the directory that was named that are not as in a commit, or not in git at all.
+    pub fn changed_since(&self, commit: &str) -> Result<Vec<String>, GitError> {
+        let told = [
+            "diff",
+            "--name-only",
+            "-z",
+            "--no-renames",
+            commit,
+            "--",
+            ".",
+        ];
+        let changed = self.ask_in(&self.scope, told)?;
+        let told = ["ls-files", "-z", "-o", "--exclude-standard", "--full-name"];
+        let new = self.ask_in(&self.scope, told)?;
+        let files = changed.split('\0').chain(new.split('\0'));
+        let files = files.filter(|file| !file.is_empty());
+        Ok(files.map(str::to_owned).collect())
+    }
+
     /// Lists the files below the directory that was named: tracked ones, and others that are not ignored.
     pub fn files(&self) -> Result<Vec<String>, GitError> {
         let listed = self.ask_in(
@@ -162,17 +224,38 @@ impl WorkTree {
 
     /// Returns what a commit has at a path; None where it has nothing there.
     pub fn blob(&self, revision: &str, path: &str) -> Result<Option<Vec<u8>>, GitError> {
-        let place = format!("{revision}:{path}");
-        let output = self.output(&self.root, ["cat-file", "blob", place.as_str()], &[], b"")?;
+        self.blob_named(&format!("{revision}:{path}"))
+    }
+
+    fn blob_named(&self, name: &str) -> Result<Option<Vec<u8>>, GitError> {
+        let output = self.output(&self.root, ["cat-file", "blob", name], &[], b"")?;
         Ok(output.status.success().then_some(output.stdout))
     }
 
     /// Reads many blobs at once, by their ids or by `REVISION:PATH`; None for what is not there.
     pub fn blobs(&self, names: &[String]) -> Result<Vec<Option<Vec<u8>>>, GitError> {
+        // Names are told apart by lines, so one of several lines is asked for by itself.
+        let (lines, plain): (Vec<&String>, Vec<&String>) =
+            names.iter().partition(|name| name.contains('\n'));
+        if lines.is_empty() {
+            return self.blobs_by_line(&plain);
+        }
+        let mut found = self.blobs_by_line(&plain)?.into_iter();
+        let each = names.iter().map(|name| match name.contains('\n') {
+            true => self.blob_named(name),
+            false => Ok(found.next().flatten()),
+        });
+        each.collect()
+    }
+
+    fn blobs_by_line(&self, names: &[&String]) -> Result<Vec<Option<Vec<u8>>>, GitError> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let asked = names.join("\n") + "\n";
+        let asked: String = names
+            .iter()
+            .flat_map(|name| [name.as_str(), "\n"])
+            .collect();
         let output = self.output(
             &self.root,
             ["cat-file", "--batch", "--buffer"],
@@ -346,5 +429,88 @@ fn complaint(output: &Output) -> String {
     match said.is_empty() {
         true => format!("it ended with {}", output.status),
         false => said.join("\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(place: &Path) -> WorkTree {
+        let variables = std::env::vars_os().collect();
+        let root = place.join("root");
+        std::fs::create_dir_all(&root).unwrap();
+        let run = |arguments: &[&str]| {
+            let ran = Command::new("git")
+                .arg("-C")
+                .arg(&root)
+                .args(arguments)
+                .output();
+            assert!(ran.unwrap().status.success(), "{arguments:?}");
+        };
+        run(&["init", "-q"]);
+        for (file, text) in [
+            ("a\nb.yaml", "two lines"),
+            ("c.yaml", "one"),
+            ("d.yaml", "other"),
+        ] {
+            std::fs::write(root.join(file), text).unwrap();
+        }
+        run(&["add", "-A"]);
+        let ana = ["-c", "user.name=Ana", "-c", "user.email=ana@example.com"];
+        run(&[&ana[..], &["commit", "-q", "-m", "begin"]].concat());
+        WorkTree::open(&root, &variables).unwrap()
+    }
+
+    #[test]
+    fn only_paths_of_the_work_tree_are_written_to() {
+        let place = tempfile::tempdir().unwrap();
+        let work = work(place.path());
+        std::fs::create_dir(work.root().join("real")).unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(place.path(), work.root().join("linked")).unwrap();
+        for (path, expected) in [
+            ("a.yaml", true),
+            ("real/a.yaml", true),
+            ("new/er/a..b.yaml", true),
+            ("../a.yaml", false),
+            ("real/../../a.yaml", false),
+            ("not/there/../../../a.yaml", false),
+            ("/a.yaml", false),
+            ("", false),
+            ("./a.yaml", false),
+            ("real//a.yaml", false),
+            (".git/config", false),
+            ("real/.GIT/config", false),
+            #[cfg(unix)]
+            ("linked/a.yaml", false),
+            #[cfg(unix)]
+            ("linked/new/a.yaml", false),
+        ] {
+            assert_eq!(work.inside(path).is_ok(), expected, "{path:?}");
+            assert_eq!(work.replace(path, b"x").is_ok(), expected, "{path:?}");
+        }
+        let beside: Vec<_> = std::fs::read_dir(place.path()).unwrap().collect();
+        assert_eq!(beside.len(), 1, "{beside:?}");
+    }
+
+    #[test]
+    fn a_name_of_two_lines_is_one_name() {
+        let place = tempfile::tempdir().unwrap();
+        let work = work(place.path());
+        let names = [
+            "c.yaml",
+            "a\nb.yaml",
+            "none\nsuch.yaml",
+            "none.yaml",
+            "d.yaml",
+        ];
+        let found = work
+            .blobs(&names.map(|name| format!("HEAD:{name}")))
+            .unwrap();
+        let texts: Vec<Option<&[u8]>> = found.iter().map(Option::as_deref).collect();
+        let expected: [Option<&[u8]>; 5] =
+            [Some(b"one"), Some(b"two lines"), None, None, Some(b"other")];
+        assert_eq!(texts, expected);
     }
 }

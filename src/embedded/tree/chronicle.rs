@@ -16,7 +16,7 @@ use super::index::{Index, Recorded};
 use super::read::{Loaded, Read};
 use super::sync::PINS;
 use super::trailers::Trailers;
-use super::{Dealt, Tree, releases};
+use super::{Dealt, releases};
 use crate::api::audit::{Action, AuditEntrySpec, ReleaseIdentity, Subject, SubjectKind};
 use crate::api::pin::ReleasePinSpec;
 use crate::api::{labels, names};
@@ -411,38 +411,6 @@ fn changes<'c>(
             });
         }
     }
-    Ok(found)
-}
-
-/// What a pin said, and what it says now.
-pub type Between = (Option<ReleasePinSpec>, Option<ReleasePinSpec>);
-
-/// Compares the pins of a commit with those of the work tree, by namespace and name: those that differ.
-pub fn pins_between(
-    tree: &Tree,
-    base: &str,
-) -> Result<BTreeMap<(String, String), Between>, GitError> {
-    let work = tree.work();
-    let listed = work.ask(["diff", "--name-only", "-z", "--no-renames", base, "--"])?;
-    let paths: Vec<&str> = listed.split('\0').filter(|path| !path.is_empty()).collect();
-    let before: Vec<String> = paths.iter().map(|path| format!("{base}:{path}")).collect();
-    let before = work.blobs(&before)?;
-    let namespace = tree.namespace();
-    let mut found: BTreeMap<(String, String), Between> = BTreeMap::new();
-    let key = |own: String, name: String| match own.is_empty() {
-        true => (namespace.clone(), name),
-        false => (own, name),
-    };
-    for (path, before) in paths.iter().zip(before) {
-        for (own, name, spec) in pins(&before.unwrap_or_default()) {
-            found.entry(key(own, name)).or_default().0 = Some(spec);
-        }
-        let now = std::fs::read(work.root().join(path)).unwrap_or_default();
-        for (own, name, spec) in pins(&now) {
-            found.entry(key(own, name)).or_default().1 = Some(spec);
-        }
-    }
-    found.retain(|_, (before, after)| before != after);
     Ok(found)
 }
 

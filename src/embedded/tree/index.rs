@@ -14,7 +14,7 @@ use super::stat::Stat;
 use crate::embedded::sqlite::Revision;
 
 /// Raised when what is kept, or how files are read, changes its meaning.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// Everything that is known of a work tree.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

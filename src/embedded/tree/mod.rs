@@ -9,6 +9,7 @@
 //! A write edits the file that holds the object, and nothing else of it ([`crate::yaml::edit`]). Commits are
 //! made above: what is here only says which bytes would change.
 
+mod between;
 mod chronicle;
 mod cores;
 mod fills;
@@ -36,9 +37,10 @@ use super::catalog::Catalog;
 use super::status::Failure;
 use super::{Embedded, OpenError};
 use crate::git::{GitError, WorkTree};
-pub use chronicle::{Change, changes_of, pins_between};
+pub use between::{Between, Sides, between};
+pub use chronicle::{Change, changes_of};
 use index::Index;
-pub use place::Layout;
+pub use place::{BadWord, Layout};
 pub use releases::{Dealt, Deed, dealt_with};
 pub use sync::Synced;
 pub use trailers::Trailers;

@@ -91,6 +91,44 @@ impl<'o> Words<'o> {
     }
 }
 
+/// A word of an object that its path would say, and that is no name of a file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("its {what} is {word:?}, which cannot be part of a file's path")]
+pub struct BadWord {
+    /// What the object says with it.
+    pub what: &'static str,
+    /// The word.
+    pub word: String,
+}
+
+impl Words<'_> {
+    /// Refuses words that would lead somewhere else.
+    fn check(&self) -> Result<(), BadWord> {
+        for (what, word) in self.all() {
+            let leads = matches!(word, "." | "..") || word.eq_ignore_ascii_case(".git");
+            let parts = word.contains(|c: char| matches!(c, '/' | '\\') || c.is_control());
+            if leads || parts {
+                return Err(bad(what, word));
+            }
+        }
+        Ok(())
+    }
+
+    fn all(&self) -> [(&'static str, &str); 4] {
+        [
+            ("name", self.name),
+            ("namespace", self.namespace),
+            ("component", self.component),
+            ("environment", self.environment),
+        ]
+    }
+}
+
+fn bad(what: &'static str, word: &str) -> BadWord {
+    let word = word.to_owned();
+    BadWord { what, word }
+}
+
 /// Returns the file for a new object, from the root of the work tree.
 pub(super) fn choose(
     layout: &Layout,
@@ -98,8 +136,8 @@ pub(super) fn choose(
     within: &str,
     resource: &str,
     object: &Value,
-) -> String {
-    bounded(wanted(layout, index, within, resource, object))
+) -> Result<String, BadWord> {
+    wanted(layout, index, within, resource, object).map(bounded)
 }
 
 /// The longest name that file systems take.
@@ -113,7 +151,9 @@ fn bounded(path: String) -> String {
     }
     let (stem, extension) = name.rsplit_once('.').unwrap_or((name, "yaml"));
     let hash: String = read::hash(name.as_bytes()).chars().take(16).collect();
-    let stem: String = stem.chars().take(100).collect();
+    let stem = stem
+        .get(..stem.floor_char_boundary(100))
+        .unwrap_or_default();
     let name = format!("{stem}-{hash}.{extension}");
     match folder.is_empty() {
         true => name,
@@ -121,32 +161,42 @@ fn bounded(path: String) -> String {
     }
 }
 
-fn wanted(layout: &Layout, index: &Index, within: &str, resource: &str, object: &Value) -> String {
+fn wanted(
+    layout: &Layout,
+    index: &Index,
+    within: &str,
+    resource: &str,
+    object: &Value,
+) -> Result<String, BadWord> {
     let words = Words::of(object);
+    words.check()?;
     let kind = object["kind"].as_str().unwrap_or_default();
     let inside = |path: String| match within.is_empty() {
         true => path,
         false => format!("{within}/{path}"),
     };
     if let Some(template) = layout.0.get(kind) {
-        let path = template
-            .replace("{name}", words.name)
-            .replace("{namespace}", words.namespace)
-            .replace("{component}", words.component)
-            .replace("{environment}", words.environment);
-        return inside(path);
+        let mut path = template.clone();
+        for (what, word) in words.all() {
+            let slot = format!("{{{what}}}");
+            if word.is_empty() && path.contains(&slot) {
+                return Err(bad(what, word));
+            }
+            path = path.replace(&slot, word);
+        }
+        return Ok(inside(path));
     }
     if let Some(path) = beside(index, resource, &words) {
-        return path;
+        return Ok(path);
     }
     let plural = resource.rsplit('/').next().unwrap_or_default();
-    inside(match words.environment.is_empty() {
+    Ok(inside(match words.environment.is_empty() {
         true if words.component != words.name => {
             format!("{plural}/{}/{}.yaml", words.component, words.name)
         }
         true => format!("{plural}/{}.yaml", words.name),
         false => format!("{plural}/{}/{}.yaml", words.environment, words.component),
-    })
+    }))
 }
 
 /// A neighbour's path with the neighbour's words in it replaced by our own.

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Seek as _};
 
 use memchr::memmem;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::chronicle::{self, Pin};
 use super::index::{Held, Known};
-use super::stat::Folder;
+use super::stat::{Folder, Stat};
 use crate::api::labels;
 use crate::embedded::catalog::{Catalog, Resource};
 use crate::embedded::object::{self, Writer, meta, meta_mut};
@@ -39,6 +39,8 @@ pub(super) struct Read {
 pub(super) enum Looked {
     /// It was read.
     At(Box<Read>),
+    /// It cannot be read, which is known.
+    Same,
     /// It holds a release that nobody knows yet, and is left for later.
     PutOff,
     /// It is gone meanwhile.
@@ -74,12 +76,17 @@ const GROUPS: [&str; 3] = [
 impl Reader<'_> {
     /// Reads a file that is not known, or not as it was.
     pub(super) fn read(&self, path: &str, known: Option<&Known>) -> Looked {
-        let opened = self.folder.file(path).and_then(|(mut opened, stat)| {
-            let bytes = contents(&mut opened, stat.size()).ok()?;
-            Some((bytes, stat))
-        });
-        let Some((bytes, stat)) = opened else {
-            return Looked::Gone;
+        let (bytes, stat) = match self.contents(path) {
+            Ok(Some((Contents::Whole(bytes), stat))) => (bytes, stat),
+            Ok(Some((Contents::TooLarge(problem), stat))) => {
+                return unread(path, known, stat.read_at(self.now), problem);
+            }
+            Ok(None) => return Looked::Gone,
+            Err(error) => {
+                // It is tried again whatever its stat says: that may stay as it is when the error goes.
+                let problem = format!("{path}: it cannot be read ({error}); make it readable");
+                return unread(path, known, Stat::default(), Some(problem));
+            }
         };
         if self.extent == Extent::Pressing && known.is_none() && is_a_release(&bytes) {
             return Looked::PutOff;
@@ -119,13 +126,51 @@ impl Reader<'_> {
         Looked::At(Box::new(read))
     }
 
+    /// Opens and reads a file; None where there is none.
+    fn contents(&self, path: &str) -> std::io::Result<Option<(Contents, Stat)>> {
+        let Some((mut file, stat)) = self.folder.file(path)? else {
+            return Ok(None);
+        };
+        let limit = yaml::Limits::default().bytes;
+        if stat.size() <= limit {
+            let bytes = bytes_of(&mut file, stat.size())?;
+            if bytes.len() <= limit {
+                return Ok(Some((Contents::Whole(bytes), stat)));
+            }
+            file.rewind()?;
+        }
+        let ours = is_kustomization(path) || names_us_somewhere(&mut file)?;
+        let problem = ours.then(|| {
+            let origin = path.to_owned();
+            let size = stat.size().max(limit + 1);
+            let error = yaml::YamlError::TooLarge {
+                origin,
+                size,
+                limit,
+            };
+            error.to_string()
+        });
+        Ok(Some((Contents::TooLarge(problem), stat)))
+    }
+
     fn understand(&self, read: &mut Read, bytes: &[u8]) {
         let kustomization = is_kustomization(&read.path);
-        let Ok(text) = std::str::from_utf8(bytes) else {
-            return;
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                // In UTF-16, every other byte of a word is none.
+                let letters: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != 0).collect();
+                if kustomization || names_us(&letters) {
+                    let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+                    let line = 1 + memchr::memchr_iter(b'\n', before).count();
+                    let place = format!("{}:{line}", read.path);
+                    let problem = format!("{place}: it is not UTF-8; write it in UTF-8");
+                    read.known.problems.push(problem);
+                }
+                return;
+            }
         };
-        let ours = GROUPS.iter().any(|group| text.contains(group));
-        if !ours && !kustomization {
+        if !kustomization && !names_us(bytes) {
             return;
         }
         let documents = match yaml::documents(&read.path, text) {
@@ -236,7 +281,59 @@ pub(super) fn resource_of<'c>(catalog: &'c Catalog, value: &Value) -> Option<&'c
         .filter(|_| kind != "AuditEntry")
 }
 
-/// Tells by its lines alone whether a file is one document, and that one a release.
+/// What a file holds.
+enum Contents {
+    /// All of it.
+    Whole(Vec<u8>),
+    /// More than is read, and what is wrong with that where it says anything of ours.
+    TooLarge(Option<String>),
+}
+
+/// What is known of a file that is not read.
+fn unread(path: &str, known: Option<&Known>, stat: Stat, problem: Option<String>) -> Looked {
+    let hash = hash(problem.as_deref().unwrap_or_default().as_bytes());
+    let read = Known {
+        stat,
+        hash,
+        problems: problem.into_iter().collect(),
+        ..Known::default()
+    };
+    match known == Some(&read) {
+        true => Looked::Same,
+        false => Looked::At(Box::new(Read {
+            path: path.to_owned(),
+            known: read,
+            objects: Vec::new(),
+            pins: None,
+        })),
+    }
+}
+
+/// Tells whether a text can have objects of ours.
+fn names_us(bytes: &[u8]) -> bool {
+    let mut groups = GROUPS.iter();
+    groups.any(|group| memmem::find(bytes, group.as_bytes()).is_some())
+}
+
+/// Tells the same of a file that is too large to be read at once.
+fn names_us_somewhere(file: &mut File) -> std::io::Result<bool> {
+    const PIECE: u64 = 1 << 20;
+    let mut bytes: Vec<u8> = Vec::new();
+    loop {
+        // A word may stand across two pieces.
+        let longest = GROUPS.iter().map(|group| group.len()).max();
+        let done = bytes.len().saturating_sub(longest.unwrap_or_default());
+        bytes.drain(..done);
+        if file.by_ref().take(PIECE).read_to_end(&mut bytes)? == 0 {
+            return Ok(false);
+        }
+        if names_us(&bytes) {
+            return Ok(true);
+        }
+    }
+}
+
+/// Tells by its lines alone whether a file is one document, and that one a release of ours.
 ///
 /// Nothing but the order of reading hangs on it.
 pub(super) fn is_a_release(bytes: &[u8]) -> bool {
@@ -244,25 +341,34 @@ pub(super) fn is_a_release(bytes: &[u8]) -> bool {
         let found = memmem::find_iter(bytes, word);
         found.filter(|at| *at == 0 || bytes.get(at - 1) == Some(&b'\n'))
     };
-    let mut kinds = at_margin(b"kind:");
-    let (Some(kind), None) = (kinds.next(), kinds.next()) else {
-        return false;
+    // The line that begins with a word, where only one does.
+    let line = |word: &'static [u8]| {
+        let mut found = at_margin(word);
+        let (Some(at), None) = (found.next(), found.next()) else {
+            return None;
+        };
+        let line = bytes.get(at..)?.split(|byte| *byte == b'\n').next();
+        line.map(<[u8]>::trim_ascii_end)
     };
-    let line = bytes.get(kind..).unwrap_or_default();
-    let line = line.split(|byte| *byte == b'\n').next();
+    let group = |line: &[u8]| {
+        let version = line.strip_prefix(b"apiVersion: ").unwrap_or_default();
+        let rest = version.strip_prefix(labels::OPENCHOREO_GROUP.as_bytes());
+        rest.is_some_and(|rest| rest.starts_with(b"/"))
+    };
     // One that begins with a marker is still one document.
-    let one = at_margin(b"---").all(|at| at == 0) && at_margin(b"...").next().is_none();
-    one && line.is_some_and(|line| line.trim_ascii_end() == b"kind: Release")
+    let one = || at_margin(b"---").all(|at| at == 0) && at_margin(b"...").next().is_none();
+    line(b"kind:") == Some(b"kind: Release") && line(b"apiVersion:").is_some_and(group) && one()
 }
 
 /// Reads a file of which the size is known: of most with one call, for there are many.
-fn contents(file: &mut File, size: usize) -> std::io::Result<Vec<u8>> {
+fn bytes_of(file: &mut File, size: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = vec![0; size + 1];
     let read = file.read(&mut bytes)?;
     bytes.truncate(read);
-    // One that is longer or shorter by now may go on.
+    // One that is longer or shorter by now may go on, as far as any is read.
     if read != size {
-        file.read_to_end(&mut bytes)?;
+        let limit = u64::try_from(yaml::Limits::default().bytes).unwrap_or(u64::MAX);
+        file.take(limit + 1).read_to_end(&mut bytes)?;
     }
     Ok(bytes)
 }

@@ -59,20 +59,24 @@ impl Folder {
         Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
     }
 
-    /// Looks at a file; None where it is none, or a link.
-    pub(super) fn stat(&self, path: &str) -> Option<Stat> {
+    /// Looks at a file; None where there is none, or a link.
+    pub(super) fn stat(&self, path: &str) -> io::Result<Option<Stat>> {
         let links = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
-        Self::told(&rustix::fs::statat(&self.0, path, links).ok()?)
+        let found = there(rustix::fs::statat(&self.0, path, links))?;
+        Ok(found.as_ref().and_then(Self::told))
     }
 
-    /// Opens a file and looks at it; None where it is none, or a link.
-    pub(super) fn file(&self, path: &str) -> Option<(File, Stat)> {
+    /// Opens a file and looks at it; None where there is none, or a link.
+    pub(super) fn file(&self, path: &str) -> io::Result<Option<(File, Stat)>> {
         use rustix::fs::{Mode, OFlags};
         // Nobody waits for whoever writes into a pipe.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let opened = rustix::fs::openat(&self.0, path, flags, Mode::empty()).ok()?;
-        let stat = Self::told(&rustix::fs::fstat(&opened).ok()?)?;
-        Some((opened.into(), stat))
+        let opened = rustix::fs::openat(&self.0, path, flags, Mode::empty());
+        let Some(opened) = there(opened)? else {
+            return Ok(None);
+        };
+        let stat = Self::told(&rustix::fs::fstat(&opened)?);
+        Ok(stat.map(|stat| (opened.into(), stat)))
     }
 
     fn told(found: &rustix::fs::Stat) -> Option<Stat> {
@@ -91,6 +95,17 @@ impl Folder {
     }
 }
 
+/// Tells what is gone, or is a link, from what only cannot be looked at.
+#[cfg(unix)]
+fn there<T>(found: rustix::io::Result<T>) -> io::Result<Option<T>> {
+    use rustix::io::Errno;
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// The directory that files are below.
 #[cfg(not(unix))]
 pub(super) struct Folder(std::path::PathBuf);
@@ -102,24 +117,56 @@ impl Folder {
         Ok(Self(path.to_owned()))
     }
 
-    /// Looks at a file; None where it is none, or a link.
-    pub(super) fn stat(&self, path: &str) -> Option<Stat> {
-        let found = std::fs::symlink_metadata(self.0.join(path)).ok()?;
-        let since = found.modified().ok()?;
-        let since = since.duration_since(std::time::UNIX_EPOCH).ok()?;
-        let modified = i128::try_from(since.as_nanos()).ok()?;
-        found.is_file().then_some(Stat {
+    /// Looks at a file; None where there is none, or a link.
+    pub(super) fn stat(&self, path: &str) -> io::Result<Option<Stat>> {
+        use io::ErrorKind::{NotADirectory, NotFound};
+        let found = match std::fs::symlink_metadata(self.0.join(path)) {
+            Err(error) if matches!(error.kind(), NotFound | NotADirectory) => return Ok(None),
+            found => found?,
+        };
+        let since = found.modified()?.duration_since(std::time::UNIX_EPOCH);
+        let nanos = since.map_err(io::Error::other)?.as_nanos();
+        let modified = i128::try_from(nanos).map_err(io::Error::other)?;
+        Ok(found.is_file().then_some(Stat {
             size: found.len(),
             modified,
             changed: modified,
             inode: 0,
             racy: false,
-        })
+        }))
     }
 
-    /// Opens a file and looks at it; None where it is none, or a link.
-    pub(super) fn file(&self, path: &str) -> Option<(File, Stat)> {
-        let stat = self.stat(path)?;
-        Some((File::open(self.0.join(path)).ok()?, stat))
+    /// Opens a file and looks at it; None where there is none, or a link.
+    pub(super) fn file(&self, path: &str) -> io::Result<Option<(File, Stat)>> {
+        match self.stat(path)? {
+            Some(stat) => Ok(Some((File::open(self.0.join(path))?, stat))),
+            None => Ok(None),
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::there;
+
+    #[test]
+    fn what_is_gone_is_told_from_what_cannot_be_looked_at() {
+        for (errno, gone) in [
+            (Errno::NOENT, true),
+            (Errno::NOTDIR, true),
+            (Errno::LOOP, true),
+            (Errno::ACCESS, false),
+            (Errno::PERM, false),
+            (Errno::IO, false),
+            (Errno::MFILE, false),
+            (Errno::NOMEM, false),
+        ] {
+            let found = there::<()>(Err(errno));
+            assert_eq!(matches!(found, Ok(None)), gone, "{errno:?}");
+            assert_eq!(found.is_err(), !gone, "{errno:?}");
+        }
+        assert!(matches!(there(Ok(1)), Ok(Some(1))));
     }
 }

@@ -24,7 +24,7 @@ use crate::git::GitError;
 /// Where pins are stored.
 pub(super) const PINS: &str = "openchoreo.dev/releasepins";
 /// Where releases are stored.
-const RELEASES: &str = "openchoreo.dev/releases";
+pub(super) const RELEASES: &str = "openchoreo.dev/releases";
 /// Where audit entries are stored.
 pub(super) const ENTRIES: &str = "bowline.dev/auditentries";
 
@@ -567,9 +567,11 @@ fn read_files<'p>(
     let looked = on_every_core(paths, |path: &String| {
         let known = index.files.get(path);
         if let Some(known) = known {
-            let stat = reader.folder.stat(path)?;
-            if known.stat.is_as(&stat) {
-                return Some((path, None));
+            match reader.folder.stat(path) {
+                Ok(Some(stat)) if known.stat.is_as(&stat) => return Some((path, None)),
+                Ok(None) => return None,
+                // Who reads it says what is wrong.
+                Ok(Some(_)) | Err(_) => {}
             }
         }
         Some((path, Some(reader.read(path, known))))
@@ -580,7 +582,7 @@ fn read_files<'p>(
             Some(Looked::At(read)) => files.read.push(*read),
             Some(Looked::PutOff) => files.put_off = true,
             Some(Looked::Gone) => continue,
-            None => {}
+            Some(Looked::Same) | None => {}
         }
         files.paths.push(path);
     }

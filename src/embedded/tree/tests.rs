@@ -73,7 +73,7 @@ fn new_objects_go_where_their_neighbours_lie() {
         ),
     ] {
         let found = choose(&none, &index(files), "", resource, object);
-        assert_eq!(found, expected, "{files:?}");
+        assert_eq!(found.as_deref(), Ok(expected), "{files:?}");
     }
     let layout = Layout(
         [(
@@ -83,23 +83,111 @@ fn new_objects_go_where_their_neighbours_lie() {
         .into(),
     );
     let found = choose(&layout, &index(&[]), "deploy", releases, &release);
-    assert_eq!(found, "deploy/lock/cart/cart-v2.yaml");
+    assert_eq!(found.as_deref(), Ok("deploy/lock/cart/cart-v2.yaml"));
+}
+
+#[test]
+fn no_word_of_an_object_leads_somewhere_else() {
+    let layout = |path: &str| Layout([("ReleasePin".to_owned(), path.to_owned())].into());
+    let pin = |component: &str, environment: &str| json!({"kind": "ReleasePin", "metadata": {"name": "x"}, "spec": {"component": component, "environment": environment}});
+    let neighbour = index(&[(
+        "pins/dev/mail.yaml",
+        "openchoreo.dev/releasepins",
+        "mail-dev",
+    )]);
+    for (component, environment, expected) in [
+        ("..", "dev", Err("component")),
+        ("cart", "../../victim", Err("environment")),
+        ("cart", "..", Err("environment")),
+        ("cart", ".", Err("environment")),
+        ("cart", ".Git", Err("environment")),
+        ("cart", "/etc", Err("environment")),
+        ("cart", "a\\b", Err("environment")),
+        ("cart", "a\0b", Err("environment")),
+        ("cart", "a\nb", Err("environment")),
+        ("cart", "a..b", Ok(())),
+        ("cart", "...", Ok(())),
+    ] {
+        let pin = pin(component, environment);
+        for (layout, index) in [
+            (Layout::default(), &Index::default()),
+            (Layout::default(), &neighbour),
+            (layout("{environment}/{component}.yaml"), &neighbour),
+        ] {
+            let found = choose(&layout, index, "", "openchoreo.dev/releasepins", &pin);
+            let found = found.map(drop).map_err(|bad| bad.what);
+            assert_eq!(found, expected, "{component:?} {environment:?}");
+        }
+    }
+    // What a path has to say has to be said.
+    let settings = json!({"kind": "ReleasePin", "metadata": {"name": "x"}});
+    let found = choose(
+        &layout("{environment}/{name}.yaml"),
+        &Index::default(),
+        "",
+        "openchoreo.dev/releasepins",
+        &settings,
+    );
+    assert_eq!(found.unwrap_err().what, "environment");
+}
+
+#[test]
+fn a_long_name_is_cut_to_what_file_systems_take() {
+    for letter in ["a", "漢"] {
+        let name = letter.repeat(300);
+        let pin = json!({"kind": "ReleasePin", "metadata": {"name": name}, "spec": {"component": name, "environment": "dev"}});
+        let found = choose(
+            &Layout::default(),
+            &Index::default(),
+            "",
+            "openchoreo.dev/releasepins",
+            &pin,
+        );
+        let found = found.unwrap();
+        let file = found.strip_prefix("releasepins/dev/").unwrap();
+        assert!(file.len() <= 255 && file.starts_with(letter), "{file}");
+    }
 }
 
 #[test]
 fn a_file_of_one_release_is_known_by_its_lines() {
     for (text, expected) in [
-        ("kind: Release\nspec: {}\n", true),
         (
-            "---\n# x\napiVersion: a/b\nkind: Release\r\nspec:\n  kind: Workload\n",
+            "apiVersion: openchoreo.dev/v1alpha1\nkind: Release\nspec: {}\n",
             true,
         ),
-        ("apiVersion: a/b\nkind: Release # of cart\n", false),
-        ("kind: ReleasePin\n", false),
-        ("kind: Release\n---\nkind: ReleasePin\n", false),
-        ("kind: Release\n---\n{kind: ReleasePin}\n", false),
-        ("kind: Release\n...\n{kind: ReleasePin}\n", false),
-        ("kind: Release\n---", false),
+        (
+            "---\n# x\nkind: Release\r\napiVersion: openchoreo.dev/v1alpha1\r\nspec:\n  kind: Workload\n  apiVersion: v1\n",
+            true,
+        ),
+        // What was rendered is called a release, too.
+        ("apiVersion: core.choreo.dev/v1\nkind: Release\n", false),
+        ("apiVersion: openchoreo.dev.com/v1\nkind: Release\n", false),
+        (
+            "apiVersion: openchoreo.dev/v1alpha1\nkind: Release # of cart\n",
+            false,
+        ),
+        (
+            "apiVersion: openchoreo.dev/v1alpha1\nkind: ReleasePin\n",
+            false,
+        ),
+        (
+            "apiVersion: openchoreo.dev/v1alpha1\nkind: Release\n---\nkind: ReleasePin\n",
+            false,
+        ),
+        (
+            "apiVersion: openchoreo.dev/v1alpha1\nkind: Release\n---\n{kind: ReleasePin}\n",
+            false,
+        ),
+        (
+            "apiVersion: openchoreo.dev/v1alpha1\nkind: Release\n...\n{kind: ReleasePin}\n",
+            false,
+        ),
+        (
+            "apiVersion: openchoreo.dev/v1alpha1\nkind: Release\n---",
+            false,
+        ),
+        ("kind: Release\n", false),
         ("{kind: Release}\n", false),
         ("# kind: Release\n", false),
         ("", false),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{Place, Tree, TreeError, place, read};
+use super::{BadWord, Place, Tree, TreeError, place, read};
 use crate::api::labels;
 use crate::embedded::Shared;
 use crate::embedded::catalog::Resource;
@@ -13,6 +13,7 @@ use crate::embedded::object::{map_of, meta};
 use crate::embedded::sqlite::Revision;
 use crate::embedded::status::Failure;
 use crate::embedded::write::Stored;
+use crate::git::GitError;
 use crate::git::commit::FileEdit;
 use crate::yaml;
 use crate::yaml::edit::EditError;
@@ -58,6 +59,34 @@ pub enum EditsError {
         /// Why.
         error: std::io::Error,
     },
+    /// The file for a new object is none that could show it.
+    #[error("a new {kind} would go to {path}, {why}")]
+    NoPlace {
+        /// Of what kind it is.
+        kind: String,
+        /// The file.
+        path: String,
+        /// What is with it.
+        why: String,
+    },
+    /// The new object says something that no file's path can.
+    #[error(transparent)]
+    Word(#[from] BadWord),
+    /// Git could not be asked, or the path leads out of the work tree.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl EditsError {
+    /// Says what the person can do.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NoPlace { .. } => Some(
+                "bowline check says what is wrong with files; [layout] in .bowline.toml says where new objects go",
+            ),
+            _ => None,
+        }
+    }
 }
 
 /// A file that is being edited.
@@ -82,7 +111,8 @@ impl Tree {
     }
 
     fn text(&self, path: &str) -> Result<Option<String>, EditsError> {
-        let bytes = match std::fs::read(self.work().root().join(path)) {
+        let file = self.work().inside(path)?;
+        let bytes = match std::fs::read(file) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => {
@@ -115,11 +145,24 @@ impl Tree {
                     )?);
                 }
                 Wish::New { resource, document } => {
-                    let path = self.new_file(resource, document);
+                    let path = self.new_file(resource, document)?;
+                    let no_place = |why: String| EditsError::NoPlace {
+                        kind: document["kind"].as_str().unwrap_or_default().to_owned(),
+                        path: path.clone(),
+                        why,
+                    };
+                    if let Some(why) = self.hides(&path)? {
+                        return Err(no_place(why));
+                    }
                     let file = self.editing(&mut files, &path)?;
                     file.now = Some(match file.now.take() {
-                        Some(text) => yaml::edit::append(&text, document),
                         None => yaml::write(document),
+                        Some(text) => {
+                            if holds(&path, &text, document)? {
+                                return Err(no_place("which has it already".to_owned()));
+                            }
+                            yaml::edit::append(&path, &text, document)?
+                        }
                     });
                 }
                 Wish::Remove { place } => removed.push(place),
@@ -147,8 +190,37 @@ impl Tree {
         Ok(edits.filter(|edit| edit.before != edit.after).collect())
     }
 
+    /// Says why a new object would not be seen in a file, where it would not.
+    fn hides(&self, path: &str) -> Result<Option<String>, EditsError> {
+        let index = self.index();
+        let (patches, _) = read::named(&index.files);
+        if patches.contains(path) {
+            return Ok(Some("which a kustomization names as a patch".to_owned()));
+        }
+        let file = self.work().inside(path)?;
+        if file.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+            return Ok(Some("which is no regular file".to_owned()));
+        }
+        if let Some(known) = index.files.get(path) {
+            let problem = known.problems.first();
+            return Ok(problem.map(|problem| format!("which has something wrong in it: {problem}")));
+        }
+        if self.work().ignores(path)? {
+            return Ok(Some("which git ignores".to_owned()));
+        }
+        let mut listed = self.work().files()?;
+        let mut others = listed.iter().filter(|listed| listed.ends_with('/'));
+        if others.any(|other| path.starts_with(other.as_str())) {
+            return Ok(Some("which is in another repository".to_owned()));
+        }
+        listed.push(path.to_owned());
+        let candidates = read::candidates(listed);
+        let is_one = candidates.iter().any(|candidate| candidate == path);
+        Ok((!is_one).then(|| "which is a template of a chart".to_owned()))
+    }
+
     /// Returns the file for a new object.
-    pub fn new_file(&self, resource: &str, document: &Value) -> String {
+    pub fn new_file(&self, resource: &str, document: &Value) -> Result<String, BadWord> {
         let scope = self.work().scope().strip_prefix(self.work().root());
         let within = scope.map(|scope| scope.to_string_lossy().into_owned());
         let within = within.unwrap_or_default().replace('\\', "/");
@@ -170,6 +242,28 @@ impl Tree {
             }
         }
     }
+}
+
+/// Tells whether a text has an object already, be it one that is not served.
+fn holds(path: &str, text: &str, document: &Value) -> Result<bool, EditsError> {
+    let known = yaml::documents(path, text).map_err(EditError::from)?;
+    let group = |value: &Value| {
+        let version = value["apiVersion"].as_str().unwrap_or_default();
+        version.split('/').next().map(str::to_owned)
+    };
+    let namespace = |value: &Value| value["metadata"]["namespace"].as_str().map(str::to_owned);
+    let own = namespace(document);
+    Ok(known.iter().any(|known| {
+        let known = &known.value;
+        let same_namespace = match (namespace(known), &own) {
+            (Some(known), Some(own)) => known == *own,
+            _ => true,
+        };
+        known["kind"] == document["kind"]
+            && known["metadata"]["name"] == document["metadata"]["name"]
+            && group(known) == group(document)
+            && same_namespace
+    }))
 }
 
 /// Takes out what the server writes and no file holds.
@@ -257,12 +351,10 @@ impl Shared {
             ));
         }
         let _turn = tree.syncing.lock().await;
-        if self
-            .store
-            .get(&resource.key(namespace, name))
-            .await?
-            .is_some()
-        {
+        // It may have come to the files a moment ago.
+        self.sync_now(tree).await?;
+        let key = resource.key(namespace, name);
+        if self.store.get(&key).await?.is_some() {
             return Err(Failure::already_exists(&resource.subject, name));
         }
         let mut document = plain(object);
@@ -276,10 +368,15 @@ impl Shared {
             resource: resource.storage.to_string(),
             document,
         };
-        self.write_files(tree, resource, name, &[wish]).await?;
-        let row = self.store.get(&resource.key(namespace, name)).await?;
-        let row = row.ok_or_else(|| refused(resource, name, "it is not where it was written"))?;
-        Ok(row.revision)
+        let edits = self.write_files(tree, resource, name, &[wish]).await?;
+        if let Some(row) = self.store.get(&key).await? {
+            return Ok(row.revision);
+        }
+        // Whoever tries once more must not find it written twice.
+        let back: Vec<FileEdit> = edits.into_iter().map(FileEdit::reversed).collect();
+        self.put_files(tree, &back).await?;
+        let why = "it is not seen in the file that it was written to, so that is as it was";
+        Err(refused(resource, name, why))
     }
 
     pub(in crate::embedded) async fn put_in_tree(
@@ -355,27 +452,29 @@ impl Shared {
         Ok(self.store.newest().await?)
     }
 
-    /// Edits files, and serves what they say then; the caller holds the turn.
+    /// Edits files, and serves what they say then; the caller holds the turn. Returns what was edited.
     async fn write_files(
         &self,
         tree: &Arc<Tree>,
         resource: &Resource,
         name: &str,
         wishes: &[Wish],
-    ) -> Result<(), Failure> {
-        let edits = tree
-            .edits(wishes)
-            .map_err(|error| refused(resource, name, error))?;
-        for edit in &edits {
+    ) -> Result<Vec<FileEdit>, Failure> {
+        let edits = tree.edits(wishes).map_err(|error| match error.hint() {
+            Some(hint) => refused(resource, name, format!("{error}; {hint}")),
+            None => refused(resource, name, error),
+        })?;
+        self.put_files(tree, &edits).await?;
+        Ok(edits)
+    }
+
+    async fn put_files(&self, tree: &Arc<Tree>, edits: &[FileEdit]) -> Result<(), Failure> {
+        for edit in edits {
             let written = match &edit.after {
                 Some(bytes) => tree.work().replace(&edit.path, bytes),
                 None => {
-                    std::fs::remove_file(tree.work().root().join(&edit.path)).map_err(|error| {
-                        crate::git::GitError::File {
-                            file: edit.path.clone().into(),
-                            error,
-                        }
-                    })
+                    let file = tree.work().root().join(&edit.path);
+                    std::fs::remove_file(&file).map_err(|error| GitError::File { file, error })
                 }
             };
             written.map_err(Failure::internal)?;

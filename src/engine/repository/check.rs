@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::api::pin::ReleasePinSpec;
+use crate::api::pin::{Hold, ReleasePinSpec};
 use crate::connect::Repository;
-use crate::embedded::tree::pins_between;
+use crate::embedded::tree::between;
 use crate::engine::rules::Refusal;
 use crate::engine::world::{Key, Pin, World};
 use crate::git::GitError;
@@ -41,7 +41,7 @@ pub struct Checked {
     pub promotions: Vec<Promotion>,
 }
 
-/// Checks what the files say, and against a base what they change.
+/// Checks what the files say, and against a commit that they come from what they change.
 pub fn check(
     repository: &Repository,
     world: &World,
@@ -96,8 +96,18 @@ pub fn check(
     }
     pipelines(world, &pins, &mut checked);
     if let Some(base) = base {
-        let changes = pins_between(tree, base)?;
-        for ((namespace, name), (before, after)) in changes {
+        let changes = between(tree, base)?;
+        for ((namespace, name), sides) in changes.releases {
+            if let (Some(_), Some(_)) = sides
+                && let Some(place) = tree.place("openchoreo.dev/releases", &namespace, &name)
+            {
+                checked.problems.push(format!(
+                    "{}:{}: release {name} says something else than before, and a release never changes; make another one",
+                    place.path, place.line
+                ));
+            }
+        }
+        for ((namespace, name), (before, after)) in changes.pins {
             let key = Key::new(&namespace, &name);
             promotion(world, key, before, after, now, &mut checked);
         }
@@ -131,6 +141,46 @@ fn pipelines<T>(world: &World, pins: &BTreeMap<(String, String), T>, checked: &m
     }
 }
 
+/// What a change does to a pin that was there.
+struct Touched<'p> {
+    before: &'p ReleasePinSpec,
+    after: Option<&'p ReleasePinSpec>,
+    now: Timestamp,
+}
+
+impl<'p> Touched<'p> {
+    /// Tells whether somebody holds the pin with the change: so one rolls back, which needs no path and goes
+    /// over holds.
+    fn is_held_anew(&self) -> bool {
+        let is_new = |hold: &Hold| self.before.holds.iter().all(|known| known.id != hold.id);
+        self.after
+            .is_some_and(|after| after.active_holds(self.now).any(is_new))
+    }
+
+    /// Tells whether the pin goes, or another release is wanted of it than the one that is left when holds
+    /// are lifted.
+    fn is_moved(&self) -> bool {
+        let Some(after) = self.after else {
+            return true;
+        };
+        let only_lifted = after
+            .holds
+            .iter()
+            .all(|hold| self.before.holds.contains(hold));
+        let counts = |spec: &'p ReleasePinSpec| spec.effective_release(self.now);
+        self.before.release_ref != after.release_ref
+            || (counts(self.before) != counts(after) && !only_lifted)
+    }
+
+    /// Lists the holds that stood, and that the change does not lift.
+    fn standing(&self) -> impl Iterator<Item = &'p Hold> {
+        let (after, now) = (self.after, self.now);
+        self.before.active_holds(now).filter(move |hold| {
+            after.is_none_or(|after| after.active_holds(now).any(|still| still.id == hold.id))
+        })
+    }
+}
+
 /// Holds one change to the rules of promotion.
 fn promotion(
     world: &World,
@@ -146,18 +196,21 @@ fn promotion(
     let (component, environment) = (place.component.clone(), place.environment.clone());
     let counts = |spec: &ReleasePinSpec| spec.effective_release(now).to_owned();
     let (from, to) = (before.as_ref().map(counts), after.as_ref().map(counts));
-    if let (Some(before), Some(after)) = (&before, &after) {
-        let held: Vec<&str> = before
-            .active_holds(now)
-            .map(|hold| hold.owner.as_str())
-            .collect();
-        let moved = before.release_ref != after.release_ref;
-        let still = after.active_holds(now).count() >= held.len();
-        if moved && !held.is_empty() && still {
+    let touched = before.as_ref().map(|before| Touched {
+        before,
+        after: after.as_ref(),
+        now,
+    });
+    let is_bound = touched
+        .as_ref()
+        .is_none_or(|touched| touched.is_moved() && !touched.is_held_anew());
+    if let Some(touched) = touched.filter(|_| is_bound) {
+        let held: Vec<&str> = touched.standing().map(|hold| hold.owner.as_str()).collect();
+        if !held.is_empty() {
             let refusal = Refusal::Held {
                 component: component.clone(),
                 environment: environment.clone(),
-                release: counts(before),
+                release: counts(touched.before),
                 holds: held.join(", "),
             };
             checked.refused.push(refusal.to_string());
@@ -175,9 +228,7 @@ fn promotion(
             };
             checked.refused.push(refusal.to_string());
         }
-        let went_back =
-            before.is_some() && after.as_ref().is_some_and(|after| !after.holds.is_empty());
-        if !went_back && let Some(why) = off_path(world, &pin, &component, &environment, to, now) {
+        if is_bound && let Some(why) = off_path(world, &pin, &component, &environment, to, now) {
             checked.refused.push(why);
         }
     }
@@ -212,4 +263,88 @@ fn off_path(
             "{component} in {environment}: {release} runs in no environment that promotes to {environment}"
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn spec(release: &str, holds: &[Value]) -> ReleasePinSpec {
+        let spec = json!({
+            "component": "cart", "environment": "prod", "releaseRef": {"name": release}, "holds": holds,
+        });
+        serde_json::from_value(spec).unwrap()
+    }
+
+    #[test]
+    fn what_a_change_does_to_a_held_pin() {
+        let since = "2026-01-01T00:00:00Z";
+        let hold = |id: &str| json!({"id": id, "owner": id, "since": since});
+        let fixing = |id: &str, release: &str| json!({"id": id, "owner": id, "since": since, "release": release});
+        let over = |id: &str| json!({"id": id, "owner": id, "since": since, "until": since});
+        let (a, b) = (hold("a"), hold("b"));
+        let held = || spec("1", &[a.clone(), b.clone()]);
+        // Whether it is moved, whether it is held anew, and which holds stand.
+        for (before, after, expected) in [
+            (spec("1", &[]), Some(spec("2", &[])), (true, false, "")),
+            (held(), Some(held()), (false, false, "a b")),
+            (
+                held(),
+                Some(spec("2", &[a.clone(), b.clone()])),
+                (true, false, "a b"),
+            ),
+            // One of two holds is lifted, and the other one still holds.
+            (held(), Some(spec("2", &[b.clone()])), (true, false, "b")),
+            (held(), Some(spec("2", &[])), (true, false, "")),
+            (held(), None, (true, false, "a b")),
+            (
+                held(),
+                Some(spec("2", &[a.clone(), b.clone(), hold("c")])),
+                (true, true, "a b"),
+            ),
+            // A hold that is over holds nothing, before or afterwards.
+            (
+                held(),
+                Some(spec("2", &[a.clone(), b.clone(), over("c")])),
+                (true, false, "a b"),
+            ),
+            (
+                spec("1", &[over("a")]),
+                Some(spec("2", &[over("a")])),
+                (true, false, ""),
+            ),
+            // What a hold fixed is let go, or is put under a hold's name.
+            (
+                spec("1", &[fixing("a", "2")]),
+                Some(spec("1", &[])),
+                (false, false, ""),
+            ),
+            (
+                spec("1", &[fixing("a", "2")]),
+                Some(spec("1", &[fixing("a", "3")])),
+                (true, false, "a"),
+            ),
+            (
+                spec("1", &[]),
+                Some(spec("1", &[fixing("a", "3")])),
+                (true, true, ""),
+            ),
+        ] {
+            let touched = Touched {
+                before: &before,
+                after: after.as_ref(),
+                now: "2026-06-01T00:00:00Z".parse().unwrap(),
+            };
+            let standing: Vec<&str> = touched.standing().map(|hold| hold.id.as_str()).collect();
+            let standing = standing.join(" ");
+            let found = (
+                touched.is_moved(),
+                touched.is_held_anew(),
+                standing.as_str(),
+            );
+            assert_eq!(found, expected, "{before:?} {after:?}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 
-use super::{Collected, Proposal, ProposeError, Unfounded};
+use super::{Collected, Proposal, ProposeError, Unfounded, propose};
 use crate::api::ReleasePin;
 use crate::connect::{Connection, Repository};
 use crate::embedded::tree::TreeError;
@@ -164,6 +164,7 @@ impl NotCommitted {
     /// Says what the person can do.
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::Propose(error) => error.hint().map(str::to_owned),
             Self::Commit(error) => error.hint(),
             Self::Push(error) => error.hint(),
             Self::Unfounded(unfounded) => Some(unfounded.hint()),
@@ -283,6 +284,7 @@ impl<'a> Commits<'a> {
     /// Commits a collection, if still no pin names what goes.
     pub async fn collection(&self, collected: &Collected<'_>) -> Result<Committed, NotCommitted> {
         self.repository.sync().await?;
+        propose::all_is_read(&self.repository.tree)?;
         let pins: Api<ReleasePin> = Api::all(self.client.clone());
         let pins = pages::all(&pins, ListParams::default(), pages::PAGE).await?;
         if let Some(what) = named(&pins, collected) {

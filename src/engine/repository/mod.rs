@@ -52,6 +52,20 @@ pub enum ProposeError {
     /// The object lies in no file.
     #[error("{0} lies in no file of the repository")]
     NoFile(String),
+    /// What the files say is not known, and something would be removed that they may name.
+    #[error("what the files name is not known, so nothing is removed:\n{}", .0.join("\n"))]
+    Unread(Vec<String>),
+}
+
+impl ProposeError {
+    /// Says what the person can do.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Edits(error) => error.hint(),
+            Self::NoFile(_) => None,
+            Self::Unread(_) => Some("mend the files; bowline check lists them"),
+        }
+    }
 }
 
 impl Proposal {

@@ -11,7 +11,7 @@ use crate::api::pin::ReleasePinSpec;
 use crate::api::reference::NameRef;
 use crate::api::release::{Mark, Verdict};
 use crate::api::{Release, ReleasePin, labels};
-use crate::embedded::tree::{Place, Trailers, Tree, Wish};
+use crate::embedded::tree::{EditsError, Place, Trailers, Tree, Wish};
 use crate::engine::actions::gc::{Candidate, Collection};
 use crate::engine::actions::mark::Marking;
 use crate::engine::plan::{Item, Plan};
@@ -26,13 +26,13 @@ pub fn plan(tree: &Tree, plan: &Plan, unmade: Option<&Release>) -> Result<Propos
     let mut wishes = Vec::new();
     let mut warnings = Vec::new();
     if let Some(release) = unmade {
-        wishes.push(new(tree, RELEASES, document(release), &mut warnings));
+        wishes.push(new(tree, RELEASES, document(release), &mut warnings)?);
     }
     for item in plan.items.iter().filter(|item| !item.unchanged) {
         let place = tree.place(PINS, &item.pin.namespace, &item.pin.name);
         wishes.push(match place {
             Some(place) => moved(tree, place, item)?,
-            None => new(tree, PINS, pin(item), &mut warnings),
+            None => new(tree, PINS, pin(item), &mut warnings)?,
         });
     }
     Ok(Proposal {
@@ -123,7 +123,12 @@ fn document<K: Resource<DynamicType = ()> + serde::Serialize>(object: &K) -> Val
 }
 
 /// A new object, written as its neighbours are.
-fn new(tree: &Tree, resource: &str, mut document: Value, warnings: &mut Vec<String>) -> Wish {
+fn new(
+    tree: &Tree,
+    resource: &str,
+    mut document: Value,
+    warnings: &mut Vec<String>,
+) -> Result<Wish, ProposeError> {
     let namespace = document["metadata"]["namespace"]
         .as_str()
         .map(str::to_owned);
@@ -135,15 +140,16 @@ fn new(tree: &Tree, resource: &str, mut document: Value, warnings: &mut Vec<Stri
         meta.remove("namespace");
     }
     let path = tree.new_file(resource, &document);
+    let path = path.map_err(EditsError::from)?;
     if let Some(beside) = tree.kustomization_beside(&path) {
         warnings.push(format!(
             "{path} is new and {beside} does not name it: add it to its resources"
         ));
     }
-    Wish::New {
+    Ok(Wish::New {
         resource: resource.to_owned(),
         document,
-    }
+    })
 }
 
 /// Makes the commit of a new release.
@@ -154,7 +160,7 @@ pub fn release(
     reason: Option<&str>,
 ) -> Result<Proposal, ProposeError> {
     let mut warnings = Vec::new();
-    let wish = new(tree, RELEASES, document(release), &mut warnings);
+    let wish = new(tree, RELEASES, document(release), &mut warnings)?;
     let name = release.name_any();
     let trailers = [
         (Trailers::OPERATION, operation.to_owned()),
@@ -223,8 +229,19 @@ pub struct Collected<'c> {
     pub going: Vec<&'c Candidate>,
 }
 
+/// Refuses to let anything go while a file may name it in a way that cannot be read.
+pub(super) fn all_is_read(tree: &Tree) -> Result<(), ProposeError> {
+    let problems = tree.problems().into_iter();
+    let problems: Vec<String> = problems.map(|problem| problem.what).collect();
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(ProposeError::Unread(problems)),
+    }
+}
+
 /// Makes the commit of a collection.
 pub fn collection<'c>(tree: &Tree, plan: &'c Collection) -> Result<Collected<'c>, ProposeError> {
+    all_is_read(tree)?;
     let mut wishes = Vec::new();
     let (mut going, mut warnings) = (Vec::new(), Vec::new());
     let places = tree.places(RELEASES);

@@ -121,8 +121,15 @@ pub fn remove(origin: &str, text: &str, document: usize) -> Result<Option<String
     }
 }
 
-/// Appends a document to a text; line endings are those of the text.
-pub fn append(text: &str, document: &Value) -> String {
+/// Appends a document to a text, which then says it and what it said before; line endings are those of the
+/// text.
+pub fn append(origin: &str, text: &str, document: &Value) -> Result<String, EditError> {
+    let values = |text: &str| -> Result<Vec<Value>, EditError> {
+        let read = documents(origin, text)?.into_iter();
+        Ok(read.map(|document| document.value).collect())
+    };
+    let mut wanted = values(text)?;
+    wanted.push(document.clone());
     let eol = text::line_ending(text, text.len());
     let mut out = text.to_owned();
     if !out.is_empty() && !out.ends_with('\n') {
@@ -133,5 +140,12 @@ pub fn append(text: &str, document: &Value) -> String {
         out.push_str(eol);
     }
     out.push_str(&super::write(document).replace('\n', eol));
-    out
+    match values(&out)? == wanted {
+        true => Ok(out),
+        false => Err(EditError::NotSafe {
+            origin: origin.to_owned(),
+            line: text.matches('\n').count() + 1,
+            why: "one more document at its end would not be read as one".to_owned(),
+        }),
+    }
 }

@@ -169,11 +169,23 @@ fn documents_are_cut_out_and_appended() {
     }
     assert_eq!(remove("a.yaml", "a: 1\n", 0).unwrap(), None);
     assert!(remove("a.yaml", "a: 1\n", 1).is_err());
-    assert_eq!(append("a: 1", &json!({"b": 2})), "a: 1\n---\nb: 2\n");
-    assert_eq!(
-        append("a: 1\r\n", &json!({"b": 2})),
-        "a: 1\r\n---\r\nb: 2\r\n"
-    );
+    for (text, appended) in [
+        ("", "b: 2\n"),
+        ("# head\n", "# head\n---\nb: 2\n"),
+        ("a: 1", "a: 1\n---\nb: 2\n"),
+        ("a: 1\r\n", "a: 1\r\n---\r\nb: 2\r\n"),
+        ("a: 1\n...\n", "a: 1\n...\n---\nb: 2\n"),
+    ] {
+        let found = append("a.yaml", text, &json!({"b": 2})).unwrap();
+        assert_eq!(found, appended, "{text:?}");
+    }
+    // Nothing is appended to what cannot be read, nor where it would be read as something else.
+    for text in ["mode: 0644\n", "a: [1\n", "a: 'x\n"] {
+        assert!(
+            append("a.yaml", text, &json!({"b": 2})).is_err(),
+            "{text:?}"
+        );
+    }
 }
 
 fn leaf() -> impl Strategy<Value = Value> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bowline::api::{AuditEntry, Release, ReleasePin};
+use bowline::api::{AuditEntry, Release, ReleasePin, RenderedRelease};
 use bowline::embedded::Embedded;
 use bowline::embedded::tree::{Layout, Tree, TreeOptions};
 use futures::StreamExt;
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::{Shop, component, pin, release};
 
-fn options(shop: &Shop) -> TreeOptions {
+pub fn options(shop: &Shop) -> TreeOptions {
     TreeOptions {
         directory: shop.root.clone(),
         cache: Some(shop.place.path().join("cache")),
@@ -168,6 +168,7 @@ async fn helm_and_kustomize_are_left_alone_and_what_is_broken_is_told() {
     shop.git("rm -q --cached -r --ignore-unmatch ignored");
     std::fs::remove_file(shop.root.join("wrong.yaml")).unwrap();
     std::fs::remove_file(shop.root.join("broken.yaml")).unwrap();
+    std::fs::remove_file(shop.root.join("twice.yaml")).unwrap();
     shop.write(
         "releases/cart/kustomization.yaml",
         "resources: [cart-3.yaml]\n",
@@ -319,4 +320,12 @@ async fn the_namespace_is_that_of_the_releases_where_nothing_else_names_one() {
     assert_eq!(tree.namespace(), "shop");
     let pins: Api<ReleasePin> = Api::namespaced(served.client("shop"), "shop");
     assert!(pins.get_opt("cart-dev").await.unwrap().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_rendered_is_no_release_that_can_wait() {
+    let shop = Shop::open(&["cart"]);
+    shop.write("rendered.yaml", "apiVersion: core.choreo.dev/v1\nkind: Release\nmetadata:\n  name: cart-dev\n  namespace: shop\nspec:\n  owner: {projectName: default, componentName: cart}\n  environmentName: dev\n  resources: []\n");
+    let (served, _tree) = Embedded::over(options(&shop)).await.unwrap();
+    assert_eq!(names::<RenderedRelease>(&served).await, ["cart-dev"]);
 }

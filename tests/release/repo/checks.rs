@@ -84,3 +84,131 @@ fn the_example_repository_passes() {
     assert_eq!(shop.numstat().len(), 1);
     assert_eq!((shop.numstat()[0].1, shop.numstat()[0].2), (1, 1));
 }
+
+/// A release that takes a number of replicas and nothing else.
+fn strict(version: u32) -> String {
+    release("cart", version).replace("workloadType: deployment\n", "workloadType: deployment\n        schema: {parameters: {replicas: \"integer | default=1\"}}\n")
+}
+
+#[test]
+fn a_change_that_moves_no_pin_is_checked_as_well() {
+    let shop = Shop::open(&["cart"]);
+    shop.write("releases/cart/cart-5.yaml", &strict(5));
+    shop.write("pins/staging/cart.yaml", &pin("cart", "staging", "cart-5"));
+    shop.write("pins/dev/cart.yaml", &pin("cart", "dev", "cart-5"));
+    shop.commit("strict");
+    let base = shop.head();
+    let check = format!("check --base {base}");
+    // Settings that do not fit what is there.
+    shop.write("settings.yaml", "apiVersion: openchoreo.dev/v1alpha1\nkind: EnvSettings\nmetadata: {name: cart-staging, namespace: shop}\nspec: {owner: {componentName: cart}, environment: staging, overrides: {replicas: many}}\n");
+    shop.commit("settings");
+    shop.ends(&check, 5, "cart-5 does not fit staging");
+    shop.git("rm -q settings.yaml");
+
+    // A release that says something else; its mark may change.
+    shop.ends("mark bad cart-3 --reason leaks --yes", 0, "");
+    shop.ends(&check, 0, "holds together");
+    let text = shop.read("releases/cart/cart-1.yaml");
+    let other = text.replace("shop/cart:1", "shop/cart:7");
+    shop.write("releases/cart/cart-1.yaml", &other);
+    shop.commit("edit a release");
+    shop.ends(
+        &check,
+        1,
+        "releases/cart/cart-1.yaml:1: release cart-1 says something else than before",
+    );
+    // However it is written, and wherever it lies.
+    shop.write("releases/cart/cart-1.yaml", &format!("# the first\n{text}"));
+    shop.git("mv releases/cart/cart-1.yaml first.yaml");
+    shop.commit("move a release");
+    shop.ends(&check, 0, "holds together");
+}
+
+#[test]
+fn only_what_the_change_itself_does_is_judged() {
+    let shop = Shop::open(&["cart"]);
+    shop.git("switch -q -c docs");
+    shop.write("README.md", "read me\n");
+    shop.commit("docs");
+    shop.git("switch -q main");
+    shop.ends("promote cart --from dev --to staging", 0, "");
+    shop.git("switch -q docs");
+    let ran = shop.ends("check --base main", 0, "holds together");
+    assert_eq!(ran.out, "");
+    shop.git("checkout -q --orphan other");
+    shop.commit("another beginning");
+    shop.ends("check --base main", 2, "have no commit in common");
+}
+
+#[test]
+fn a_directory_is_judged_by_itself() {
+    let shop = Shop::open(&["cart"]);
+    std::fs::create_dir(shop.root.join("team-a")).unwrap();
+    shop.git("mv environments definitions components releases pins team-a");
+    shop.write("team-b/pin.yaml", &pin("cart", "qa", "cart-1"));
+    shop.commit("teams");
+    let check = format!("check --base {}", shop.head());
+    shop.write("team-b/pin.yaml", &pin("cart", "qa", "cart-9"));
+    shop.commit("theirs");
+    let team = Shop {
+        root: shop.root.join("team-a"),
+        ..Shop::empty()
+    };
+    let ran = team.ends(&check, 0, "holds together");
+    assert_eq!(ran.out, "");
+    shop.ends(&check, 1, "cart in qa: cart-1 -> cart-9");
+}
+
+#[test]
+fn holds_stop_what_goes_over_them_and_nothing_else() {
+    let shop = Shop::open(&["cart"]);
+    shop.ends("pin cart -e prod --reason freeze --yes", 0, "");
+    let held = format!("check --base {}", shop.head());
+    let file = "pins/prod/cart.yaml";
+    let moved = |to: &str| {
+        shop.read(file)
+            .replace("name: cart-1", &format!("name: {to}"))
+    };
+    // The pin goes.
+    shop.git("rm -q pins/prod/cart.yaml");
+    shop.ends(&held, 5, "prod holds cart at cart-1");
+    shop.git("reset -q --hard");
+    // A name of two lines among the files hides nothing.
+    shop.write(file, &moved("cart-2"));
+    shop.write("a\nb.yaml", "# nothing\n");
+    shop.commit("move");
+    shop.ends(&held, 5, "prod holds cart at cart-1");
+    // A kustomization that calls its file a patch does not, either.
+    shop.git("reset -q --hard HEAD~1");
+    shop.write(
+        "pins/prod/kustomization.yaml",
+        "patches: [{path: cart.yaml}]\n",
+    );
+    shop.commit("a patch");
+    shop.ends(&held, 5, "prod holds cart at cart-1");
+    shop.git("reset -q --hard HEAD~1");
+    // One goes back over a hold, and off the path.
+    shop.ends("rollback cart -e prod --to cart-2 --reason x --yes", 0, "");
+    shop.ends(&held, 0, "cart in prod: cart-1 -> cart-2");
+
+    // A hold that fixes a release is lifted.
+    let shop = Shop::open(&["cart"]);
+    shop.ends("pin cart -e prod --release cart-2 --yes", 0, "");
+    let fixed = format!("check --base {}", shop.head());
+    shop.ends("unpin cart -e prod --yes", 0, "");
+    shop.ends(&fixed, 0, "cart in prod: cart-2 -> cart-1");
+
+    // A hold that is over leads past no path.
+    let shop = Shop::open(&["cart"]);
+    let over = "  holds: [{id: old, owner: ana, since: 2020-01-01T00:00:00Z, until: 2020-01-02T00:00:00Z}]\n";
+    shop.write(file, &(pin("cart", "prod", "cart-1") + over));
+    shop.commit("a hold that is over");
+    let over_it = format!("check --base {}", shop.head());
+    shop.write(file, &(pin("cart", "prod", "cart-3") + over));
+    shop.commit("move");
+    shop.ends(
+        &over_it,
+        5,
+        "cart-3 runs in no environment that promotes to prod",
+    );
+}

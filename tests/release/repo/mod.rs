@@ -7,8 +7,10 @@ mod checks;
 mod history;
 mod interrupted;
 mod lines;
+mod places;
 mod refusals;
 mod remotes;
+mod unread;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

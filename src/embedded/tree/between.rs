@@ -1,0 +1,124 @@
+//! What a change of a repository makes of pins and releases: a commit, compared with the work tree.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::sync::{PINS, RELEASES};
+use super::{Tree, read};
+use crate::api::labels;
+use crate::api::pin::ReleasePinSpec;
+use crate::git::GitError;
+use crate::yaml;
+
+/// The namespace and the name of an object.
+type Name = (String, String);
+
+/// What an object said in the commit, and what it says now; None where it is not there.
+pub type Sides<T> = (Option<T>, Option<T>);
+
+/// The objects that differ, by namespace and name.
+#[derive(Debug)]
+pub struct Between {
+    /// Pins.
+    pub pins: BTreeMap<Name, Sides<ReleasePinSpec>>,
+    /// What releases say.
+    pub releases: BTreeMap<Name, Sides<Value>>,
+}
+
+/// Compares the pins and releases of a commit with those of the work tree, within the directory that was
+/// named.
+pub fn between(tree: &Tree, commit: &str) -> Result<Between, GitError> {
+    let (work, index, namespace) = (tree.work(), tree.index(), tree.namespace());
+    let (patches, _) = read::named(&index.files);
+    let changed: BTreeSet<String> = work.changed_since(commit)?.into_iter().collect();
+    // What a kustomization calls a patch from now on is no object any more, though its file is as it was.
+    let patched = patches.iter().map(|path| (*path).to_owned());
+    let paths: BTreeSet<String> = changed.iter().cloned().chain(patched).collect();
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| format!("{commit}:{path}"))
+        .collect();
+    let (mut before, mut after) = (Side::default(), Side::default());
+    for (path, blob) in paths.iter().zip(work.blobs(&names)?) {
+        before.read(&namespace, &blob.unwrap_or_default());
+        if index.files.contains_key(path) && !patches.contains(path.as_str()) {
+            // What cannot be read is told as such.
+            let now = std::fs::read(work.root().join(path)).unwrap_or_default();
+            after.read(&namespace, &now);
+        }
+    }
+    // What was a patch, or stood in two files, may be where it always was.
+    let stays = |resource: &str, (namespace, name): &Name| {
+        let place = tree.place(resource, namespace, name);
+        place.is_some_and(|place| !changed.contains(&place.path))
+    };
+    Ok(Between {
+        pins: differing(before.pins, after.pins, |name| stays(PINS, name)),
+        releases: differing(before.releases, after.releases, |name| {
+            stays(RELEASES, name)
+        }),
+    })
+}
+
+/// What files say on one of the two sides.
+#[derive(Default)]
+struct Side {
+    pins: BTreeMap<Name, ReleasePinSpec>,
+    releases: BTreeMap<Name, Value>,
+}
+
+impl Side {
+    fn read(&mut self, namespace: &str, bytes: &[u8]) {
+        let text = std::str::from_utf8(bytes).unwrap_or_default();
+        // What could not be read then is no state that anybody had.
+        let documents = match text.contains(labels::OPENCHOREO_GROUP) {
+            true => yaml::documents("", text).unwrap_or_default(),
+            false => Vec::new(),
+        };
+        for document in documents {
+            let value = document.value;
+            let group = value["apiVersion"].as_str().unwrap_or_default();
+            let group = group.split('/').next();
+            if group != Some(labels::OPENCHOREO_GROUP) {
+                continue;
+            }
+            let said = |field: &str| value["metadata"][field].as_str().unwrap_or_default();
+            let namespace = match said("namespace") {
+                "" => namespace,
+                own => own,
+            };
+            let name = (namespace.to_owned(), said("name").to_owned());
+            match value["kind"].as_str() {
+                Some("ReleasePin") => {
+                    let spec = ReleasePinSpec::deserialize(&value["spec"]);
+                    self.pins.extend(spec.ok().map(|spec| (name, spec)));
+                }
+                Some("Release") => {
+                    self.releases.insert(name, value["spec"].clone());
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn differing<T: PartialEq>(
+    before: BTreeMap<Name, T>,
+    mut after: BTreeMap<Name, T>,
+    stays: impl Fn(&Name) -> bool,
+) -> BTreeMap<Name, Sides<T>> {
+    let mut found = BTreeMap::new();
+    for (name, before) in before {
+        let after = after.remove(&name);
+        if after.as_ref() != Some(&before) && (after.is_some() || !stays(&name)) {
+            found.insert(name, (Some(before), after));
+        }
+    }
+    let new = after
+        .into_iter()
+        .map(|(name, after)| (name, (None, Some(after))));
+    found.extend(new);
+    found
+}
