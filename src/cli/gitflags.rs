@@ -23,11 +23,7 @@ pub struct GitFlags {
 impl GitFlags {
     /// Makes the reader of git references of a target; what a repository has itself is not fetched.
     pub fn on(&self, connection: &Connection, environment: &Environment) -> Result<Git, Error> {
-        let git = self.git(environment)?;
-        Ok(match &connection.repository {
-            Some(repository) => git.beside(repository.tree.work().clone()),
-            None => git,
-        })
+        Ok(self.git(environment)?.beside(connection.work_tree()))
     }
 
     /// Makes the reader of git references.

@@ -59,7 +59,6 @@ pub async fn run(
     now: Timestamp,
     say: &mut dyn FnMut(String),
 ) -> Result<String, Error> {
-    let git = arguments.git.git(environment)?;
     let library = Library::new();
     let Some(path) = &arguments.file else {
         let (Some(component), Some(environment_name)) =
@@ -71,6 +70,7 @@ pub async fn run(
             ));
         };
         let connection = connect::connect(options, environment).await?;
+        let git = arguments.git.on(&connection, environment)?;
         let (catalog, definitions) = from_target(
             &connection,
             component,
@@ -98,6 +98,7 @@ pub async fn run(
         catalog.warnings().for_each(&mut *say);
         return Ok(print(arguments.output, &[(String::new(), rendered)]));
     };
+    let git = arguments.git.git(environment)?;
     let catalog = Catalog::read(path, options.namespace.as_deref())?;
     let mut all = Vec::new();
     for (component, definitions) in from_files(&catalog, arguments, &git, say).await? {

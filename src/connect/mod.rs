@@ -30,6 +30,7 @@ use tower::retry::Retry;
 use tower::{BoxError, Service, ServiceExt};
 
 use crate::embedded::Embedded;
+use crate::git::WorkTree;
 use config::Config;
 pub use config::Looks;
 
@@ -168,6 +169,12 @@ impl Connection {
             bars: Bars::fixed(None),
             unbarred: None,
         }
+    }
+
+    /// Returns the work tree, where the target is one.
+    pub fn work_tree(&self) -> Option<&WorkTree> {
+        let repository = self.repository.as_ref();
+        repository.map(|repository| repository.tree.work())
     }
 
     /// Tells whether only reads pass until somebody arms it.

@@ -65,12 +65,12 @@ pub struct Session {
 }
 
 impl Session {
-    /// Begins to follow a target.
+    /// Begins to follow a target; what a repository has itself of git references is not fetched.
     pub fn start(connection: Connection, git: Git, planes: DataPlanes) -> Self {
         Self {
             feed: Feed::start(&connection.client, Some(&connection.namespace)),
+            git: git.beside(connection.work_tree()),
             connection,
-            git,
             planes,
             who: RwLock::new(Whoami {
                 user: String::new(),

@@ -196,10 +196,12 @@ impl Git {
         }
     }
 
-    /// Looks into a work tree's objects first.
-    pub fn beside(mut self, work: WorkTree) -> Self {
-        self.local = Some(work);
-        self
+    /// Looks first into the objects of a work tree, where the target is one.
+    pub fn beside(self, work: Option<&WorkTree>) -> Self {
+        Self {
+            local: work.cloned(),
+            ..self
+        }
     }
 
     /// Returns what was read so far, by all clones together.

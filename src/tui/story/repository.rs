@@ -284,6 +284,32 @@ async fn a_push_is_a_word_of_its_own_and_a_rejected_one_keeps_the_commit() {
         .await;
 }
 
+/// Nobody answers where the release says that its definitions are, and the work tree has them.
+#[tokio::test]
+async fn what_the_repository_has_is_planned_without_its_remote() {
+    let (mut story, work) = open(Options::default()).await;
+    let reference = json!({
+        "repository": "https://git.invalid/shop.git",
+        "revision": work.git("rev-parse HEAD"),
+        "path": "shop.yaml",
+    });
+    let read = yaml::documents("", &work.read("releases/cart-v3.yaml")).unwrap();
+    let mut release = read[0].value.clone();
+    for field in ["component", "componentTypeDefinition"] {
+        let name = release["spec"][field]["name"].clone();
+        release["spec"][field] = json!({"name": name, "gitRef": reference});
+    }
+    release["metadata"]["name"] = "cart-v9".into();
+    work.write("releases/cart-v9.yaml", &yaml::write(&release));
+    let pin = "pins/dev/cart.yaml";
+    work.write(pin, &work.read(pin).replace("cart-v3", "cart-v9"));
+    work.commit("by reference");
+    story.keys("g g h h").shows("v9, edited by Ana").await;
+    planned(&mut story).await;
+    story.keys("y").shows("promote cart-v9 to staging").await;
+    assert!(work.read(PIN).contains("name: cart-v9"));
+}
+
 #[tokio::test]
 async fn commits_go_to_the_branch_that_was_named() {
     let options = Options {

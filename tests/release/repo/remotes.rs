@@ -201,3 +201,21 @@ fn over_ssh() {
     publish(&shop, &bare, &url);
     story(&shop, &bare, &url, &[("core.sshCommand", command.as_str())]);
 }
+
+/// What a repository has itself is not asked of its remote, whoever wants to see it.
+#[test]
+fn what_is_here_is_not_fetched() {
+    let shop = Shop::open(&["cart"]);
+    let bare = shop.place.path().join("origin.git");
+    shop.git_words(&["init", "-q", "--bare", bare.to_str().unwrap()]);
+    shop.git_words(&["remote", "add", "origin", bare.to_str().unwrap()]);
+    shop.git("push -q -u origin main");
+    shop.ends("deploy cart -e dev", 0, "cart in dev: cart-2 -> cart-");
+    std::fs::remove_dir_all(&bare).unwrap();
+    shop.ends(
+        "promote cart --from dev --to staging --dry-run",
+        3,
+        "shop/cart:0",
+    );
+    shop.ends("render cart -e dev", 0, "shop/cart:0");
+}
