@@ -326,6 +326,14 @@ async fn commits_go_to_the_branch_that_was_named() {
         .await;
     assert_eq!(work.head(), head);
     assert_eq!(work.git("rev-parse --short=12 promo^"), head);
+    // Who runs the same elsewhere does it to the same repository.
+    story.keys("y").shows("is on the clipboard").await;
+    let root = work.root.canonicalize().unwrap();
+    let line = format!(
+        "bowline promote cart --from dev --to staging --repo {} --branch promo",
+        root.display()
+    );
+    assert_eq!(story.copied, [line]);
     story.keys("esc :").types("push").keys("enter");
     story.shows("pushed promo to origin").await;
 }
