@@ -200,7 +200,7 @@ impl WorkTree {
     }
 
     /// Lists the files below the directory that was named: tracked ones, and others that are not ignored.
-    pub fn files(&self) -> Result<Vec<String>, GitError> {
+    pub fn files(&self) -> Result<Files, GitError> {
         let listed = self.ask_in(
             &self.scope,
             [
@@ -208,18 +208,13 @@ impl WorkTree {
                 "-z",
                 "-c",
                 "-o",
+                "-s",
+                "-t",
                 "--exclude-standard",
                 "--full-name",
             ],
         )?;
-        let mut files: Vec<String> = listed
-            .split('\0')
-            .filter(|file| !file.is_empty())
-            .map(str::to_owned)
-            .collect();
-        // What is in conflict is listed once for each side.
-        files.dedup();
-        Ok(files)
+        Ok(Files::read(&listed))
     }
 
     /// Returns what a commit has at a path; None where it has nothing there.
@@ -373,6 +368,40 @@ impl WorkTree {
     }
 }
 
+/// The files that git lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    /// Their paths.
+    pub paths: Vec<String>,
+    /// Those that need not be there, for the checkout is sparse, with their blobs.
+    pub left_out: Vec<(String, String)>,
+}
+
+impl Files {
+    /// Reads what `ls-files -z -s -t` prints: `H 100644 BLOB 0<TAB>PATH` of what git tracks, `? PATH` of
+    /// what it does not.
+    fn read(listed: &str) -> Self {
+        let mut files = Self::default();
+        for line in listed.split('\0') {
+            let Some((tag, rest)) = line.split_once(' ') else {
+                continue;
+            };
+            let (facts, path) = match tag {
+                "?" => ("", rest),
+                _ => rest.split_once('\t').unwrap_or(("", rest)),
+            };
+            if tag == "S" {
+                let blob = facts.split(' ').nth(1).unwrap_or_default();
+                files.left_out.push((path.to_owned(), blob.to_owned()));
+            }
+            files.paths.push(path.to_owned());
+        }
+        // What is in conflict is listed once for each side.
+        files.paths.dedup();
+        files
+    }
+}
+
 /// Finds git on the user's path; its bare name where it is not there.
 fn program(variables: &BTreeMap<OsString, OsString>) -> PathBuf {
     let path = variables.get(OsStr::new("PATH"));
@@ -492,6 +521,19 @@ mod tests {
         }
         let beside: Vec<_> = std::fs::read_dir(place.path()).unwrap().collect();
         assert_eq!(beside.len(), 1, "{beside:?}");
+    }
+
+    #[test]
+    fn what_git_lists_is_read() {
+        let listed = "? a b.yaml\0H 100644 aa 0\tpins/c.yaml\0M 100644 bb 1\td.yaml\0M 100644 cc 2\td.yaml\0\
+                      S 100644 dd 0\te f.yaml\0? g\th.yaml\0";
+        let files = Files::read(listed);
+        assert_eq!(
+            files.paths,
+            ["a b.yaml", "pins/c.yaml", "d.yaml", "e f.yaml", "g\th.yaml"]
+        );
+        assert_eq!(files.left_out, [("e f.yaml".to_owned(), "dd".to_owned())]);
+        assert_eq!(Files::read(""), Files::default());
     }
 
     #[test]

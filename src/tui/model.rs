@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 
 use super::effect::{Answer, Destination, Effect, Place, Refused, Stands, Ticket};
 use super::keymap::{Key, Keymap};
-use super::order::Order;
+use super::order::{Order, quoted};
 use super::pen::Glyphs;
 use super::prompt::Over;
 use super::screens::Screen;
@@ -73,11 +73,27 @@ pub struct Ground {
     pub zone: TimeZone,
 }
 
+impl Ground {
+    /// Adds to a command line of ours what leads to a repository, for otherwise it would act on another target.
+    pub fn aimed(&self, line: String) -> String {
+        let Some(standing) = &self.repository else {
+            return line;
+        };
+        let line = format!("{line} --repo {}", quoted(&standing.directory));
+        match &standing.onto {
+            Some(branch) => format!("{line} --branch {}", quoted(branch)),
+            None => line,
+        }
+    }
+}
+
 /// Where a repository stands, and what is done with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     /// What git says; None until it has been asked.
     pub stands: Option<Box<Stands>>,
+    /// The directory that was named.
+    pub directory: String,
     /// The branch that commits go to, where it was named.
     pub onto: Option<String>,
     /// Whether a push is under way.

@@ -410,6 +410,7 @@ pub(super) fn ground(session: &Session, environment: &Environment, options: &Opt
         }
     };
     let repository = connection.repository.as_ref().map(|found| Standing {
+        directory: found.tree.work().scope().to_string_lossy().into_owned(),
         onto: found.branch.clone(),
         ..Standing::default()
     });

@@ -411,7 +411,8 @@ fn settle(model: &mut Model, now: Timestamp, ticket: u64, became: &super::effect
     };
     let outcome = Outcome::of(&task.prepared, became);
     task.state = outcome.task();
-    let logged = outcome.logged(task, now);
+    let mut logged = outcome.logged(task, now);
+    logged.bowline = model.ground.aimed(logged.bowline);
     let level = match outcome.is_done() {
         true => Level::Done,
         false => Level::Error,

@@ -39,7 +39,7 @@ pub(super) struct Read {
 pub(super) enum Looked {
     /// It was read.
     At(Box<Read>),
-    /// It cannot be read, which is known.
+    /// It cannot be read, or is left out, and that is known.
     Same,
     /// It holds a release that nobody knows yet, and is left for later.
     PutOff,
@@ -51,6 +51,8 @@ pub(super) enum Looked {
 pub(super) struct Reader<'a> {
     /// What paths are relative to.
     pub(super) folder: &'a Folder,
+    /// What need not be there.
+    pub(super) left_out: &'a BTreeMap<String, LeftOut>,
     pub(super) catalog: &'a Catalog,
     pub(super) now: jiff::Timestamp,
     /// How much is read.
@@ -81,7 +83,12 @@ impl Reader<'_> {
             Ok(Some((Contents::TooLarge(problem), stat))) => {
                 return unread(path, known, stat.read_at(self.now), problem);
             }
-            Ok(None) => return Looked::Gone,
+            Ok(None) => {
+                return match self.left_out.get(path) {
+                    Some(file) => left_out(path, known, file),
+                    None => Looked::Gone,
+                };
+            }
             Err(error) => {
                 // It is tried again whatever its stat says: that may stay as it is when the error goes.
                 let problem = format!("{path}: it cannot be read ({error}); make it readable");
@@ -289,9 +296,37 @@ enum Contents {
     TooLarge(Option<String>),
 }
 
+/// A file that a sparse checkout leaves out.
+pub(super) struct LeftOut {
+    /// What git calls what it says.
+    pub(super) blob: String,
+    /// Whether it can have objects of ours.
+    pub(super) ours: bool,
+}
+
 /// What is known of a file that is not read.
 fn unread(path: &str, known: Option<&Known>, stat: Stat, problem: Option<String>) -> Looked {
     let hash = hash(problem.as_deref().unwrap_or_default().as_bytes());
+    noted(path, known, stat, hash, problem)
+}
+
+/// What is known of a file that is not there to be read.
+fn left_out(path: &str, known: Option<&Known>, file: &LeftOut) -> Looked {
+    let problem = file.ours.then(|| {
+        format!(
+            "{path}: it is not checked out, so what it says is not known; git sparse-checkout add its directory"
+        )
+    });
+    noted(path, known, Stat::default(), file.blob.clone(), problem)
+}
+
+fn noted(
+    path: &str,
+    known: Option<&Known>,
+    stat: Stat,
+    hash: String,
+    problem: Option<String>,
+) -> Looked {
     let read = Known {
         stat,
         hash,
@@ -310,7 +345,7 @@ fn unread(path: &str, known: Option<&Known>, stat: Stat, problem: Option<String>
 }
 
 /// Tells whether a text can have objects of ours.
-fn names_us(bytes: &[u8]) -> bool {
+pub(super) fn names_us(bytes: &[u8]) -> bool {
     let mut groups = GROUPS.iter();
     groups.any(|group| memmem::find(bytes, group.as_bytes()).is_some())
 }

@@ -12,7 +12,7 @@ use super::chronicle::{self, Entry, News};
 use super::cores::on_every_core;
 use super::fills::{entry_fill, fill, uid};
 use super::index::{Held, Index, Known};
-use super::read::{self, Extent, Loaded, Looked, Read, Reader};
+use super::read::{self, Extent, LeftOut, Loaded, Looked, Read, Reader};
 use super::stat::{Folder, Stat};
 use super::{Tree, TreeError};
 use crate::embedded::catalog::{Catalog, Resource};
@@ -314,6 +314,8 @@ impl Shared {
 pub(super) struct Scan {
     /// The files that can hold objects, in order.
     paths: Vec<String>,
+    /// Those that a sparse checkout leaves out.
+    left_out: BTreeMap<String, LeftOut>,
     /// What came to its log: it is still asked, and files can be read meanwhile.
     news: JoinHandle<Result<News, GitError>>,
 }
@@ -383,6 +385,7 @@ impl Tree {
         })?;
         let mut reader = Reader {
             folder: &folder,
+            left_out: &scan.left_out,
             catalog,
             now,
             extent,
@@ -485,8 +488,47 @@ impl Tree {
     pub(super) fn scan(self: &Arc<Self>) -> Result<Scan, TreeError> {
         let asked = self.clone();
         let news = std::thread::spawn(move || chronicle::news(&asked.work, &asked.index()));
-        let paths = read::candidates(self.work.files()?);
-        Ok(Scan { paths, news })
+        let files = self.work.files()?;
+        let paths = read::candidates(files.paths);
+        let left_out = self.left_out(&paths, files.left_out)?;
+        Ok(Scan {
+            paths,
+            left_out,
+            news,
+        })
+    }
+
+    /// Says of the files that a sparse checkout leaves out whether they can have objects of ours; what is not
+    /// known of them is read from git.
+    fn left_out(
+        &self,
+        candidates: &[String],
+        mut listed: Vec<(String, String)>,
+    ) -> Result<BTreeMap<String, LeftOut>, GitError> {
+        let root = self.work.root();
+        listed.retain(|(path, _)| {
+            candidates.binary_search(path).is_ok() && root.join(path).symlink_metadata().is_err()
+        });
+        let index = self.index();
+        let known = |(path, blob): &(String, String)| {
+            let known = index.files.get(path);
+            let known = known.filter(|known| known.hash == *blob)?;
+            Some(!known.problems.is_empty())
+        };
+        let new = listed.iter().filter(|file| known(file).is_none());
+        let new: Vec<String> = new.map(|(_, blob)| blob.clone()).collect();
+        let mut new = self.work.blobs(&new)?.into_iter();
+        let mut found = BTreeMap::new();
+        for file in listed {
+            let ours = known(&file).unwrap_or_else(|| {
+                // What git does not have here may say anything.
+                let text = new.next().flatten();
+                text.is_none_or(|text| read::names_us(&text))
+            });
+            let (path, blob) = file;
+            found.insert(path, LeftOut { blob, ours });
+        }
+        Ok(found)
     }
 
     /// Says what of the objects of the files that were read is to be stored.
@@ -569,9 +611,9 @@ fn read_files<'p>(
         if let Some(known) = known {
             match reader.folder.stat(path) {
                 Ok(Some(stat)) if known.stat.is_as(&stat) => return Some((path, None)),
-                Ok(None) => return None,
+                Ok(None) if !reader.left_out.contains_key(path) => return None,
                 // Who reads it says what is wrong.
-                Ok(Some(_)) | Err(_) => {}
+                Ok(_) | Err(_) => {}
             }
         }
         Some((path, Some(reader.read(path, known))))

@@ -208,7 +208,7 @@ impl Tree {
         if self.work().ignores(path)? {
             return Ok(Some("which git ignores".to_owned()));
         }
-        let mut listed = self.work().files()?;
+        let mut listed = self.work().files()?.paths;
         let mut others = listed.iter().filter(|listed| listed.ends_with('/'));
         if others.any(|other| path.starts_with(other.as_str())) {
             return Ok(Some("which is in another repository".to_owned()));

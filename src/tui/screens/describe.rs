@@ -289,8 +289,8 @@ fn name(object: &Object) -> &str {
 /// Returns the command line that shows the same.
 pub(super) fn command_line(object: &Object, ground: &Ground) -> String {
     match object {
-        Object::Release(name) => format!("bowline release show {}", quoted(name)),
-        Object::Entry(name) => format!("bowline audit show {}", quoted(name)),
+        Object::Release(name) => ground.aimed(format!("bowline release show {}", quoted(name))),
+        Object::Entry(name) => ground.aimed(format!("bowline audit show {}", quoted(name))),
         Object::Pin(name) => kubectl_get("releasepins.openchoreo.dev", name, ground),
         Object::Snapshot(name) => kubectl_get("componentenvsnapshots.openchoreo.dev", name, ground),
     }

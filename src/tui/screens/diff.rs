@@ -253,7 +253,8 @@ impl State {
             }
             Action::CopyCommand => match &self.asked {
                 Some(asked) => {
-                    turn.effects.push(Effect::Copy(asked.command_line()));
+                    let line = turn.ground.aimed(asked.command_line());
+                    turn.effects.push(Effect::Copy(line));
                     turn.say(Level::Info, "the command line is on the clipboard");
                 }
                 None => turn.say(Level::Info, "the plan has a command line; this has none"),

@@ -486,9 +486,14 @@ pub(super) fn opinion(row: &crate::engine::world::ReleaseRow) -> Option<(String,
 
 /// Writes a command that reads one object.
 pub(super) fn kubectl_get(resource: &str, name: &str, ground: &Ground) -> String {
-    format!(
-        "kubectl get {resource} {} --namespace {} --output yaml",
+    // Nobody but bowline serves a repository.
+    let program = match ground.repository {
+        Some(_) => "bowline",
+        None => "kubectl",
+    };
+    ground.aimed(format!(
+        "{program} get {resource} {} --namespace {} --output yaml",
         quoted(name),
         quoted(&ground.namespace)
-    )
+    ))
 }

@@ -185,6 +185,7 @@ impl State {
             Action::Bottom => self.scroll = usize::MAX / 2,
             Action::CopyCommand | Action::Copy => {
                 let line = self.order.command_line(self.reason.as_deref());
+                let line = turn.ground.aimed(line);
                 turn.effects.push(Effect::Copy(line));
                 turn.say(Level::Info, "the command line is on the clipboard");
             }

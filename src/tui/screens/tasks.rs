@@ -129,6 +129,7 @@ impl State {
             Action::CopyCommand | Action::Copy => {
                 if let Some(task) = tasks.iter().rev().nth(at) {
                     let line = task.order.command_line(task.reason.as_deref());
+                    let line = turn.ground.aimed(line);
                     turn.say(Level::Info, format!("copied {line}"));
                     turn.effects.push(Effect::Copy(line));
                 }
@@ -219,8 +220,6 @@ fn explain(sheet: &mut Sheet<'_>, scene: &Scene<'_>, task: &Task) {
     if let Some(reason) = &task.reason {
         put(&format!("because: {reason}"), Role::Text);
     }
-    put(
-        &task.order.command_line(task.reason.as_deref()),
-        Role::Muted,
-    );
+    let line = task.order.command_line(task.reason.as_deref());
+    put(&scene.model.ground.aimed(line), Role::Muted);
 }

@@ -304,6 +304,7 @@ async fn what_the_repository_has_is_planned_without_its_remote() {
     let pin = "pins/dev/cart.yaml";
     work.write(pin, &work.read(pin).replace("cart-v3", "cart-v9"));
     work.commit("by reference");
+    story.keys("g g h h").shows("v9, edited by Ana").await;
     planned(&mut story).await;
     story.keys("y").shows("promote cart-v9 to staging").await;
     assert!(work.read(PIN).contains("name: cart-v9"));
@@ -325,6 +326,14 @@ async fn commits_go_to_the_branch_that_was_named() {
         .await;
     assert_eq!(work.head(), head);
     assert_eq!(work.git("rev-parse --short=12 promo^"), head);
+    // Who runs the same elsewhere does it to the same repository.
+    story.keys("y").shows("is on the clipboard").await;
+    let root = work.root.canonicalize().unwrap();
+    let line = format!(
+        "bowline promote cart --from dev --to staging --repo {} --branch promo",
+        root.display()
+    );
+    assert_eq!(story.copied, [line]);
     story.keys("esc :").types("push").keys("enter");
     story.shows("pushed promo to origin").await;
 }

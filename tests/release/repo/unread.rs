@@ -87,3 +87,30 @@ fn a_file_that_is_too_large_is_told_where_it_says_anything_of_ours() {
     shop.ends("check", 1, words);
     shop.ends(GC, 5, words);
 }
+
+#[test]
+fn what_a_sparse_checkout_leaves_out_is_told_where_it_says_anything_of_ours() {
+    let shop = shop();
+    shop.write("theirs/ci.yaml", "on: [push]\n");
+    shop.commit("something else");
+    let without = |folder: &str| {
+        let folder = format!("!/{folder}/");
+        shop.git_words(&["sparse-checkout", "set", "--no-cone", "/*", &folder]);
+    };
+    without("theirs");
+    shop.ends("check", 0, "holds together");
+    without("pins/staging");
+    let head = shop.head();
+    for _ in 0..2 {
+        shop.ends("check", 1, "pins/staging/cart.yaml: it is not checked out");
+    }
+    shop.ends(GC, 5, "it is not checked out");
+    shop.ends(
+        "promote cart --from dev --to staging",
+        5,
+        "it is not checked out",
+    );
+    assert_eq!((shop.head(), shop.status()), (head, String::new()));
+    shop.git("sparse-checkout disable");
+    shop.ends("check", 0, "holds together");
+}

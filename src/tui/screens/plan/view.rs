@@ -276,7 +276,7 @@ impl State {
             .read(&confirmation.typed())
             .ok()
             .flatten();
-        let same = self.order.command_line(typed.as_deref());
+        let same = ground.aimed(self.order.command_line(typed.as_deref()));
         label(sheet, row + 1, "same as", &same, Role::Muted);
         let unwritable = ground.unwritable(sheet.now).filter(|_| !ground.protected);
         let obstacle = self.obstacle(unwritable);
