@@ -31,6 +31,7 @@ fn change(before: Option<&str>, after: &str, trailers: &str) -> Change {
             id: format!("id-{after}-{}", trailers.len()),
             parents: Vec::new(),
             author: "Ana".to_owned(),
+            written: Timestamp::UNIX_EPOCH,
             at: Timestamp::UNIX_EPOCH,
             message,
             files: Vec::new(),
