@@ -1,7 +1,4 @@
 //! What git's log knows: when files came, what pins were, who moved them and why.
-//!
-//! The branch is read along its first parents, so that every state in it is one that the branch really had;
-//! a merge is told as the commit of its side that made the same file, for that one says who and why.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -11,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::branch::{Told, branch};
 use super::fills::uid;
 use super::index::{Index, Recorded};
 use super::read::{Loaded, Read};
@@ -35,28 +33,6 @@ pub(super) struct News {
     commits: Vec<Told>,
     /// When files came to the branch, in seconds, where everything else is forgotten.
     births: HashMap<String, i64>,
-}
-
-/// A commit of the branch, and the one that says who and why.
-pub(super) struct Told {
-    pub(super) commit: Arc<Commit>,
-    /// Commits of the side that a merge brought, by what they made of files.
-    sides: HashMap<(String, String), Arc<Commit>>,
-}
-
-impl Told {
-    /// Returns the commit that says who and why a file was changed.
-    pub(super) fn teller(&self, file: &Changed) -> &Arc<Commit> {
-        if self.sides.is_empty() {
-            return &self.commit;
-        }
-        self.sides.get(&made(file)).unwrap_or(&self.commit)
-    }
-}
-
-/// What was made of a file: its path, and its blob where it did not go.
-fn made(file: &Changed) -> (String, String) {
-    (file.path.clone(), file.blob.clone().unwrap_or_default())
 }
 
 /// What a commit made of a pin.
@@ -172,45 +148,6 @@ pub(super) fn news(work: &WorkTree, index: &Index) -> Result<News, GitError> {
         commits,
         births,
     })
-}
-
-/// Puts the commits of a branch in order, oldest first, each merge with what its side brought.
-pub(super) fn branch(commits: Vec<Commit>, head: Option<&str>) -> Vec<Told> {
-    let mut by_id: HashMap<String, Arc<Commit>> = HashMap::with_capacity(commits.len());
-    by_id.extend(
-        commits
-            .into_iter()
-            .map(|commit| (commit.id.clone(), Arc::new(commit))),
-    );
-    let mut chain = Vec::new();
-    let mut next = head.map(str::to_owned);
-    while let Some(commit) = next.and_then(|id| by_id.remove(&id)) {
-        next = commit.parents.first().cloned();
-        chain.push(commit);
-    }
-    // What is left came by merges; the newest that made a file so is the one that counts.
-    let mut left: Vec<Arc<Commit>> = by_id.into_values().collect();
-    left.sort_by_key(|commit| commit.at);
-    let mut sides: HashMap<(String, String), Arc<Commit>> = HashMap::new();
-    for commit in left {
-        for file in &commit.files {
-            sides.insert(made(file), commit.clone());
-        }
-    }
-    chain.reverse();
-    let mut told: Vec<Told> = Vec::with_capacity(chain.len());
-    for commit in chain {
-        let mut own = HashMap::new();
-        if commit.parents.len() > 1 {
-            for file in &commit.files {
-                if let Some((key, side)) = sides.get_key_value(&made(file)) {
-                    own.insert(key.clone(), side.clone());
-                }
-            }
-        }
-        told.push(Told { commit, sides: own });
-    }
-    told
 }
 
 impl News {

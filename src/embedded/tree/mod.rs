@@ -9,6 +9,7 @@
 //! A write edits the file that holds the object, and nothing else of it ([`crate::yaml::edit`]). Commits are
 //! made above: what is here only says which bytes would change.
 
+mod branch;
 mod chronicle;
 mod cores;
 mod fills;

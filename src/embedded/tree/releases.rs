@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::chronicle::{Told, branch};
+use super::branch::{Told, branch};
 use super::trailers::Trailers;
 use crate::api::audit::{Action, AuditEntrySpec, ReleaseIdentity, Subject, SubjectKind};
 use crate::api::labels;
