@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::branch::{Told, branch};
-use super::trailers::Trailers;
+use super::trailers::{self, Trailers};
 use crate::api::audit::{Action, AuditEntrySpec, ReleaseIdentity, Subject, SubjectKind};
 use crate::api::labels;
 use crate::api::release::{Mark, Verdict};
@@ -25,8 +25,6 @@ pub struct Dealt {
     pub commit: Arc<Commit>,
     /// When it came to the branch.
     pub at: Timestamp,
-    /// What it says of itself.
-    pub action: Action,
     /// What it did.
     pub deeds: Vec<Deed>,
 }
@@ -60,11 +58,10 @@ pub(super) fn dealt(work: &WorkTree, commits: &[Told]) -> Result<Vec<Dealt>, Git
         if let Some(number) = known.get(&commit.id) {
             return *number;
         }
-        let number = says(commit).map(|action| {
+        let number = says(commit).then(|| {
             found.push(Dealt {
                 commit: commit.clone(),
                 at,
-                action,
                 deeds: Vec::new(),
             });
             found.len() - 1
@@ -106,13 +103,10 @@ pub(super) fn dealt(work: &WorkTree, commits: &[Told]) -> Result<Vec<Dealt>, Git
     Ok(found)
 }
 
-/// Says what a commit of ours says that it did to releases.
-fn says(commit: &Commit) -> Option<Action> {
-    let said = commit.trailers().into_iter();
-    let mut actions = said.filter(|(word, _)| *word == Trailers::ACTION);
-    let action = serde_json::from_value(actions.next()?.1.into()).ok()?;
-    let ours = matches!(action, Action::MarkBad | Action::MarkGood | Action::Collect);
-    ours.then_some(action)
+/// Tells whether a commit says that it did something to releases.
+fn says(commit: &Commit) -> bool {
+    let mut said = commit.trailers().into_iter();
+    said.any(|(word, value)| word == Trailers::ACTION && trailers::deed(value).is_some())
 }
 
 /// The releases of a file, by namespace and name: their component, and how they are marked.
@@ -170,7 +164,10 @@ fn deeds(before: &Releases, after: &Releases) -> Vec<Deed> {
 /// Writes the entry of a deed, the n-th of its component's.
 pub(super) fn spec(dealt: &Dealt, deed: &Deed, number: i64) -> AuditEntrySpec {
     let operation = Trailers::read(&dealt.commit);
-    let operation = operation.into_iter().find_map(|said| said.operation);
+    let mut operation = operation
+        .into_iter()
+        .filter(|said| said.deed() == Some(deed.action));
+    let operation = operation.find_map(|said| said.operation);
     let body = dealt.commit.body();
     let release = ReleaseIdentity::named(&deed.release);
     let (from, to) = match deed.action {

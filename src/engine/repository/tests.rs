@@ -101,7 +101,6 @@ fn marks_and_collections_are_compared_with_what_they_say() {
         Dealt {
             commit: change(None, "a", &trailers).commit,
             at: Timestamp::UNIX_EPOCH,
-            action,
             deeds,
         }
     };
