@@ -42,6 +42,12 @@ pub struct Changed {
     pub added: bool,
 }
 
+/// A trailer: its word and its value.
+pub type Trailer<'m> = (&'m str, &'m str);
+
+/// The lines of a paragraph, and its trailers where it is made of them.
+type Part<'m> = (Vec<&'m str>, Option<Vec<Trailer<'m>>>);
+
 impl Commit {
     /// Returns the first line of the message.
     pub fn subject(&self) -> &str {
@@ -54,13 +60,13 @@ impl Commit {
     }
 
     /// Returns all trailers, in their order.
-    pub fn trailers(&self) -> Vec<(&str, &str)> {
+    pub fn trailers(&self) -> Vec<Trailer<'_>> {
         self.trailer_paragraphs().into_iter().flatten().collect()
     }
 
     /// Returns the trailers by paragraph: the last one, where every line of it is `Word: value`, and all
     /// others of ours, for a squash puts the messages of many commits into one.
-    pub fn trailer_paragraphs(&self) -> Vec<Vec<(&str, &str)>> {
+    pub fn trailer_paragraphs(&self) -> Vec<Vec<Trailer<'_>>> {
         let parts = self.parts().into_iter();
         parts.filter_map(|(_, trailers)| trailers).collect()
     }
@@ -74,7 +80,7 @@ impl Commit {
     }
 
     /// Returns the paragraphs behind the subject, each with its trailers where it is made of them.
-    fn parts(&self) -> Vec<(Vec<&str>, Option<Vec<(&str, &str)>>)> {
+    fn parts(&self) -> Vec<Part<'_>> {
         let lines: Vec<&str> = self.message.trim_end().lines().collect();
         let paragraphs = lines.split(|line| line.trim().is_empty());
         let paragraphs: Vec<&[&str]> = paragraphs.filter(|lines| !lines.is_empty()).collect();
@@ -83,7 +89,7 @@ impl Commit {
         numbered
             .map(|(at, lines)| {
                 let trailers = trailers(lines);
-                let counts = |found: &Vec<(&str, &str)>| {
+                let counts = |found: &Vec<Trailer<'_>>| {
                     at == last || found.iter().any(|(word, _)| word.starts_with(OURS))
                 };
                 (lines.to_vec(), trailers.filter(counts))
@@ -96,11 +102,11 @@ impl Commit {
 const OURS: &str = "Bowline-";
 
 /// Reads a paragraph of trailers; None where it is none.
-fn trailers<'m>(lines: &[&'m str]) -> Option<Vec<(&'m str, &'m str)>> {
+fn trailers<'m>(lines: &[&'m str]) -> Option<Vec<Trailer<'m>>> {
     let lines = lines.iter().map(|line| line.trim());
     // What `cherry-pick -x` adds stands among the trailers and is none.
     let lines = lines.filter(|line| !line.starts_with("(cherry picked from commit "));
-    let read: Option<Vec<(&str, &str)>> = lines
+    let read: Option<Vec<Trailer<'_>>> = lines
         .map(|line| {
             let (word, value) = line.split_once(": ")?;
             let is_word = word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
