@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::branch::{Told, branch};
+use super::moves::Blobs;
 use super::trailers::{self, Trailers};
 use crate::api::audit::{Action, AuditEntrySpec, ReleaseIdentity, Subject, SubjectKind};
 use crate::api::labels;
@@ -47,11 +48,12 @@ pub fn dealt_with(work: &WorkTree, revision: &str) -> Result<Vec<Dealt>, GitErro
     let Some(head) = work.commit_of(revision)? else {
         return Ok(Vec::new());
     };
-    dealt(work, &branch(work.log(&head, None, &[])?, Some(&head)))
+    let commits = branch(work.log(&head, None, &[])?, Some(&head));
+    dealt(&mut |ids| work.blobs(ids), &commits)
 }
 
 /// Lists those that commits made.
-pub(super) fn dealt(work: &WorkTree, commits: &[Told]) -> Result<Vec<Dealt>, GitError> {
+pub(super) fn dealt(blobs: Blobs<'_>, commits: &[Told]) -> Result<Vec<Dealt>, GitError> {
     let mut found: Vec<Dealt> = Vec::new();
     let mut known: HashMap<String, Option<usize>> = HashMap::new();
     let mut note = |commit: &Arc<Commit>, at: Timestamp| -> Option<usize> {
@@ -70,7 +72,7 @@ pub(super) fn dealt(work: &WorkTree, commits: &[Told]) -> Result<Vec<Dealt>, Git
         number
     };
     let mut files: Vec<(usize, Option<usize>, Option<usize>)> = Vec::new();
-    let mut blobs: Vec<String> = Vec::new();
+    let mut wanted: Vec<String> = Vec::new();
     for told in commits {
         let at = told.commit.at;
         // One that did nothing is one that does not do what it says.
@@ -83,14 +85,14 @@ pub(super) fn dealt(work: &WorkTree, commits: &[Told]) -> Result<Vec<Dealt>, Git
             };
             if let Some(number) = number {
                 let mut read = |blob: &Option<String>| {
-                    blobs.push(blob.clone()?);
-                    Some(blobs.len() - 1)
+                    wanted.push(blob.clone()?);
+                    Some(wanted.len() - 1)
                 };
                 files.push((number, read(&file.old), read(&file.blob)));
             }
         }
     }
-    let texts = work.blobs(&blobs)?;
+    let texts = blobs(&wanted)?;
     let read = |at: Option<usize>| {
         let text = at.and_then(|at| texts.get(at)?.as_deref());
         text.map(releases).unwrap_or_default()

@@ -25,6 +25,7 @@ fn change(before: Option<&str>, after: &str, trailers: &str) -> Change {
         namespace: String::new(),
         name: "cart-prod".to_owned(),
         before: before.map(spec),
+        found: before.map(spec),
         after: spec(after),
         at: Timestamp::UNIX_EPOCH,
         commit: Arc::new(Commit {

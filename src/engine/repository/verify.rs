@@ -14,7 +14,7 @@ use crate::git::log::Commit;
 /// releases, with what the commit did.
 pub fn verify(repository: &Repository, component: Option<&str>) -> Result<Verdict, GitError> {
     let tree = &repository.tree;
-    let changes = changes_of(tree.work(), "HEAD", tree.files_of_pins())?;
+    let changes = changes_of(tree, "HEAD")?;
     let mut verdict = judge(&changes, component);
     judge_releases(&mut verdict, &dealt_with(tree.work(), "HEAD")?, component);
     Ok(verdict)
@@ -183,9 +183,8 @@ fn finding(change: &Change) -> Option<(Severity, String)> {
 
 /// Says where trailers and the change disagree.
 fn disagreement(change: &Change, said: &Trailers) -> Option<String> {
-    let at = change.at;
-    let counted = |spec: &ReleasePinSpec| spec.effective_release(at).to_owned();
-    let (from, to) = (change.before.as_ref().map(counted), counted(&change.after));
+    let counted = |spec: &ReleasePinSpec| change.counted(spec).to_owned();
+    let (from, to) = (change.found.as_ref().map(counted), counted(&change.after));
     let word = |release: &Option<String>| release.clone().unwrap_or_else(|| "nothing".to_owned());
     if said.from != from {
         return Some(format!(

@@ -9,6 +9,7 @@ mod interrupted;
 mod lines;
 mod refusals;
 mod remotes;
+mod rewritten;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
