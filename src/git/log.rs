@@ -1,5 +1,9 @@
 //! What was committed: who, when, why, and which files.
 
+use std::collections::HashSet;
+use std::iter::Peekable;
+use std::str::Split;
+
 use jiff::Timestamp;
 
 use super::{GitError, WorkTree};
@@ -13,6 +17,8 @@ pub struct Commit {
     pub parents: Vec<String>,
     /// Who wrote the change, as `Name <address>`.
     pub author: String,
+    /// When the change was made; a rebase and a merge leave that as it was.
+    pub written: Timestamp,
     /// When it was committed.
     pub at: Timestamp,
     /// The whole message.
@@ -36,6 +42,12 @@ pub struct Changed {
     pub added: bool,
 }
 
+/// A trailer: its word and its value.
+pub type Trailer<'m> = (&'m str, &'m str);
+
+/// The lines of a paragraph, and its trailers where it is made of them.
+type Part<'m> = (Vec<&'m str>, Option<Vec<Trailer<'m>>>);
+
 impl Commit {
     /// Returns the first line of the message.
     pub fn subject(&self) -> &str {
@@ -47,36 +59,74 @@ impl Commit {
         format!("git commit {}", self.id.get(..12).unwrap_or_default())
     }
 
-    /// Returns the trailers: the last paragraph, where every line of it is `Word: value`.
-    pub fn trailers(&self) -> Vec<(&str, &str)> {
-        let paragraph = self.message.trim_end().rsplit("\n\n").next();
-        let lines = paragraph.unwrap_or_default().lines();
-        let read: Option<Vec<(&str, &str)>> = lines
-            .map(|line| {
-                let (word, value) = line.split_once(": ")?;
-                let is_word = word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-                (is_word && !word.is_empty()).then_some((word, value.trim()))
-            })
-            .collect();
-        // A message of one paragraph has a subject and no trailers.
-        match self.message.trim_end().contains("\n\n") {
-            true => read.unwrap_or_default(),
-            false => Vec::new(),
-        }
+    /// Returns all trailers, in their order.
+    pub fn trailers(&self) -> Vec<Trailer<'_>> {
+        self.trailer_paragraphs().into_iter().flatten().collect()
+    }
+
+    /// Returns the trailers by paragraph: the last one, where every line of it is `Word: value`, and all
+    /// others of ours, for a squash puts the messages of many commits into one.
+    pub fn trailer_paragraphs(&self) -> Vec<Vec<Trailer<'_>>> {
+        let parts = self.parts().into_iter();
+        parts.filter_map(|(_, trailers)| trailers).collect()
     }
 
     /// Returns the text between the subject and the trailers.
     pub fn body(&self) -> String {
-        let mut paragraphs: Vec<&str> = self.message.trim_end().split("\n\n").skip(1).collect();
-        if !self.trailers().is_empty() {
-            paragraphs.pop();
-        }
-        paragraphs.join("\n\n").trim().to_owned()
+        let text = self.parts().into_iter();
+        let text = text.filter(|(_, trailers)| trailers.is_none());
+        let text: Vec<String> = text.map(|(lines, _)| lines.join("\n")).collect();
+        text.join("\n\n").trim().to_owned()
+    }
+
+    /// Returns the paragraphs behind the subject, each with its trailers where it is made of them.
+    fn parts(&self) -> Vec<Part<'_>> {
+        let lines: Vec<&str> = self.message.trim_end().lines().collect();
+        let paragraphs = lines.split(|line| line.trim().is_empty());
+        let paragraphs: Vec<&[&str]> = paragraphs.filter(|lines| !lines.is_empty()).collect();
+        let last = paragraphs.len().saturating_sub(1);
+        let numbered = paragraphs.into_iter().enumerate().skip(1);
+        numbered
+            .map(|(at, lines)| {
+                let trailers = trailers(lines);
+                let counts = |found: &Vec<Trailer<'_>>| {
+                    at == last || found.iter().any(|(word, _)| word.starts_with(OURS))
+                };
+                (lines.to_vec(), trailers.filter(counts))
+            })
+            .collect()
     }
 }
 
-/// Begins a commit; no path and no id begins so.
+/// How every trailer of ours begins.
+const OURS: &str = "Bowline-";
+
+/// Reads a paragraph of trailers; None where it is none.
+fn trailers<'m>(lines: &[&'m str]) -> Option<Vec<Trailer<'m>>> {
+    let lines = lines.iter().map(|line| line.trim());
+    // What `cherry-pick -x` adds stands among the trailers and is none.
+    let lines = lines.filter(|line| !line.starts_with("(cherry picked from commit "));
+    let read: Option<Vec<Trailer<'_>>> = lines
+        .map(|line| {
+            let (word, value) = line.split_once(": ")?;
+            let is_word = word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+            (is_word && !word.is_empty()).then_some((word, value.trim()))
+        })
+        .collect();
+    read.filter(|read| !read.is_empty())
+}
+
+/// Begins a commit; no id and no mode begins so.
 const BEGIN: &str = "\u{1}commit\u{1}";
+
+/// What makes git's answer ours, whatever the user's configuration says.
+const PLAIN: [&str; 5] = [
+    "log.showSignature=false",
+    "log.showRoot=true",
+    "i18n.logOutputEncoding=UTF-8",
+    "diff.relative=false",
+    "diff.renameLimit=1000",
+];
 
 impl WorkTree {
     /// Lists the commits of a revision, or those that it has and an older one does not, newest first.
@@ -89,47 +139,121 @@ impl WorkTree {
         since: Option<&str>,
         paths: &[&str],
     ) -> Result<Vec<Commit>, GitError> {
+        match self.log_with("--find-renames", revision, since, paths) {
+            // To compare files one has to have them; that they are the same is told by their ids.
+            Err(error) if error.is_of_partial_clone() => {
+                self.log_with("--find-renames=100%", revision, since, paths)
+            }
+            answer => answer,
+        }
+    }
+
+    fn log_with(
+        &self,
+        renames: &str,
+        revision: &str,
+        since: Option<&str>,
+        paths: &[&str],
+    ) -> Result<Vec<Commit>, GitError> {
         let range = match since {
             Some(since) => format!("{since}..{revision}"),
             None => revision.to_owned(),
         };
-        let format = format!("--format={BEGIN}%H%x00%P%x00%an <%ae>%x00%ct%x00%B%x00");
-        let mut arguments = vec![
-            "-c",
-            "log.showSignature=false",
+        let format = format!("--format={BEGIN}%H%x00%P%x00%an <%ae>%x00%at%x00%ct%x00%B%x00");
+        let mut arguments: Vec<&str> = PLAIN.iter().flat_map(|set| ["-c", set]).collect();
+        arguments.extend([
             "log",
             "-z",
             "--raw",
             "--no-abbrev",
             "--diff-merges=first-parent",
-            "--find-renames",
+            renames,
+            // No order of the user's for files.
+            "-O/dev/null",
             "--topo-order",
             format.as_str(),
             range.as_str(),
             "--",
-        ];
+        ]);
         arguments.extend(paths);
         let output = self.output(self.root(), arguments, &[], b"")?;
-        let text = super::told("log", output)?;
-        Ok(text.split(BEGIN).skip(1).filter_map(read).collect())
+        Ok(commits(&super::told("log", output)?))
+    }
+
+    /// Reads blobs that the log names; None for those that a partial clone lacks and cannot fetch.
+    pub fn blobs_of_log(&self, ids: &[String]) -> Result<Vec<Option<Vec<u8>>>, GitError> {
+        match self.blobs(ids) {
+            Err(error) if error.is_of_partial_clone() => {}
+            answer => return answer,
+        }
+        let listed = self.ask([
+            "cat-file",
+            "--batch-all-objects",
+            "--unordered",
+            "--batch-check=%(objectname)",
+        ])?;
+        let here: HashSet<&str> = listed.lines().collect();
+        let is_here = |id: &&String| here.contains(id.as_str());
+        let some: Vec<String> = ids.iter().filter(is_here).cloned().collect();
+        let mut found = self.blobs(&some)?.into_iter();
+        let each = ids.iter().map(|id| match is_here(&id) {
+            true => found.next().flatten(),
+            false => None,
+        });
+        Ok(each.collect())
+    }
+
+    /// Tells whether a revision, or one that it came from, has any of some files.
+    pub fn has_had(&self, revision: &str, paths: &[&str]) -> Result<bool, GitError> {
+        if paths.is_empty() {
+            return Ok(false);
+        }
+        let mut arguments = vec!["rev-list", "-1", "--first-parent", revision, "--"];
+        arguments.extend(paths);
+        let output = self.output(self.root(), arguments, &[], b"")?;
+        Ok(!super::told("rev-list", output)?.is_empty())
+    }
+
+    /// Says where the log of a shallow clone ends; None where it is whole.
+    pub fn shallow(&self) -> Option<String> {
+        std::fs::read_to_string(self.common_dir.join("shallow")).ok()
     }
 }
 
-fn read(text: &str) -> Option<Commit> {
-    let mut fields = text.split('\0');
-    let id = fields.next()?.to_owned();
+/// Reads what git printed: fields that end with a NUL, which no message, no name and no path can hold.
+fn commits(text: &str) -> Vec<Commit> {
+    let mut fields = text.split('\0').peekable();
+    let mut found = Vec::new();
+    while let Some(field) = fields.next() {
+        if let Some(id) = field.strip_prefix(BEGIN) {
+            found.extend(read(id, &mut fields));
+        }
+    }
+    found
+}
+
+/// Reads a time; the nearest that there is where it is none that anybody lives in.
+fn time(seconds: &str) -> Timestamp {
+    let seconds = seconds.parse().unwrap_or(i64::MAX);
+    let (first, last) = (Timestamp::UNIX_EPOCH, Timestamp::MAX);
+    let seconds = seconds.clamp(first.as_second(), last.as_second());
+    Timestamp::from_second(seconds).unwrap_or(last)
+}
+
+fn read(id: &str, fields: &mut Peekable<Split<'_, char>>) -> Option<Commit> {
     let parents = fields.next()?.split(' ');
     let parents = parents.filter(|id| !id.is_empty()).map(str::to_owned);
     let mut commit = Commit {
-        id,
+        id: id.to_owned(),
         parents: parents.collect(),
         author: fields.next()?.to_owned(),
-        at: Timestamp::from_second(fields.next()?.parse().ok()?).ok()?,
+        written: time(fields.next()?),
+        at: time(fields.next()?),
         message: fields.next()?.to_owned(),
         files: Vec::new(),
     };
     // `:mode mode id id STATUS`, then the path, or both paths of a rename.
-    while let Some(field) = fields.next() {
+    while let Some(field) = fields.next_if(|field| !field.starts_with(BEGIN)) {
         let Some(raw) = field.trim_start().strip_prefix(':') else {
             continue;
         };
@@ -169,6 +293,7 @@ mod tests {
             id: String::new(),
             parents: Vec::new(),
             author: String::new(),
+            written: Timestamp::UNIX_EPOCH,
             at: Timestamp::UNIX_EPOCH,
             message: message.to_owned(),
             files: Vec::new(),
@@ -187,10 +312,61 @@ mod tests {
             ),
             ("subject\n\nwhy\n\nA: 1\nB-C: 2\n", 2, "why"),
             ("subject\n\nA: 1\n", 1, ""),
+            (
+                "subject\n\nwhy\n\nA: 1\n(cherry picked from commit 0123)\n",
+                1,
+                "why",
+            ),
+            (
+                "subject\n\n(cherry picked from commit 0123)\n",
+                0,
+                "(cherry picked from commit 0123)",
+            ),
+            // What was squashed, as GitHub and as git put it.
+            (
+                "two (#7)\n\n* one\n\nwhy\n\nBowline-To: a\nBowline-X: b\n\n* other\n\nBowline-To: c\n\nCo-authored-by: Bob\n",
+                4,
+                "* one\n\nwhy\n\n* other",
+            ),
+            (
+                "Squashed\n\ncommit 01\nAuthor: Ana\n\n    one\n    \n    Bowline-To: a\n\ncommit 02\n\n    two\n",
+                1,
+                "commit 01\nAuthor: Ana\n\n    one\n\ncommit 02\n\n    two",
+            ),
+            ("subject\n\nNote: this\n\nA: 1\n", 1, "Note: this"),
+            (
+                "subject\n\nBowline-To: a\nand more\n\nA: 1\n",
+                1,
+                "Bowline-To: a\nand more",
+            ),
         ] {
             let commit = of(message);
             assert_eq!(commit.trailers().len(), trailers, "{message}");
             assert_eq!(commit.body(), body, "{message}");
         }
+    }
+
+    #[test]
+    fn a_commit_is_what_git_says_whatever_its_message_and_its_clock_say() {
+        let raw = ":100644 100644 aa bb M\0a.yaml\0";
+        let commit = |id: &str, at: &str, message: &str| {
+            format!("{BEGIN}{id}\0p\0Ana <a@b>\0{at}\0{at}\0{message}\0\0\n{raw}")
+        };
+        let hiding = format!("tidy up\n\n{BEGIN}\n:100644 100644 aa cc M\n");
+        let text = [
+            commit("03", "253402300800", "far"),
+            commit("02", "99999999999999999999", &hiding),
+            commit("01", "1700000000", &format!("{BEGIN}begin")),
+        ];
+        let read = commits(&text.concat());
+        let brief: Vec<(&str, usize)> = read
+            .iter()
+            .map(|commit| (commit.id.as_str(), commit.files.len()))
+            .collect();
+        assert_eq!(brief, [("03", 1), ("02", 1), ("01", 1)]);
+        assert_eq!(read[1].message, hiding);
+        let last = Timestamp::MAX.as_second();
+        let times: Vec<i64> = read.iter().map(|commit| commit.at.as_second()).collect();
+        assert_eq!(times, [last, last, 1_700_000_000]);
     }
 }

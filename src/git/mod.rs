@@ -62,6 +62,13 @@ pub enum GitError {
     },
 }
 
+impl GitError {
+    /// Tells whether something is missing that a partial clone would have to fetch.
+    fn is_of_partial_clone(&self) -> bool {
+        matches!(self, Self::Refused { said, .. } if said.contains("promisor remote"))
+    }
+}
+
 /// Variables that would point git somewhere else than where it is told to look, or make it read paths in
 /// another way.
 const ELSEWHERE: [&str; 10] = [
@@ -83,6 +90,7 @@ pub struct WorkTree {
     root: PathBuf,
     scope: PathBuf,
     git_dir: PathBuf,
+    common_dir: PathBuf,
     program: PathBuf,
     variables: BTreeMap<OsString, OsString>,
 }
@@ -107,21 +115,31 @@ impl WorkTree {
         let mut found = Self {
             root: scope.clone(),
             git_dir: PathBuf::new(),
+            common_dir: PathBuf::new(),
             scope,
             program: program(&variables),
             variables,
         };
-        let answer = found.ask(["rev-parse", "--show-toplevel", "--absolute-git-dir"]);
+        let answer = found.ask([
+            "rev-parse",
+            "--show-toplevel",
+            "--absolute-git-dir",
+            "--git-common-dir",
+        ]);
         let answer = answer.map_err(|error| match error {
             GitError::Refused { said, .. } => no_work_tree(said),
             error => error,
         })?;
         let mut lines = answer.lines();
-        let (Some(root), Some(git_dir)) = (lines.next(), lines.next()) else {
+        let (Some(root), Some(git_dir), Some(common_dir)) =
+            (lines.next(), lines.next(), lines.next())
+        else {
             return Err(no_work_tree("the repository is bare".to_owned()));
         };
         found.root = PathBuf::from(root);
         found.git_dir = PathBuf::from(git_dir);
+        // Git says it from where it was asked.
+        found.common_dir = found.scope.join(common_dir);
         Ok(found)
     }
 
@@ -260,6 +278,12 @@ impl WorkTree {
         let broken = || GitError::NotUnderstood {
             command: "cat-file --batch",
         };
+        if !output.status.success() {
+            return Err(GitError::Refused {
+                command: "cat-file".to_owned(),
+                said: complaint(&output),
+            });
+        }
         let mut rest = output.stdout.as_slice();
         let mut found = Vec::with_capacity(names.len());
         for _ in names {

@@ -1,34 +1,34 @@
-//! What git's log knows: when files came, what pins were, who moved them and why.
-//!
-//! The branch is read along its first parents, so that every state in it is one that the branch really had;
-//! a merge is told as the commit of its side that made the same file, for that one says who and why.
+//! What git's log knows: when objects came, what pins were, who moved them and why.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::births::{bear_all, bear_each};
+use super::branch::{Told, branch};
 use super::fills::uid;
-use super::index::{Index, Recorded};
-use super::read::{Loaded, Read};
+use super::index::{Index, Known};
+use super::moves::{self, Change, Pin, Standing, back};
+use super::read::{self, Loaded, Read};
 use super::sync::PINS;
 use super::trailers::Trailers;
 use super::{Dealt, releases};
 use crate::api::audit::{Action, AuditEntrySpec, ReleaseIdentity, Subject, SubjectKind};
 use crate::api::pin::ReleasePinSpec;
 use crate::api::{labels, names};
-use crate::git::log::{Changed, Commit};
+use crate::embedded::catalog::Catalog;
 use crate::git::{GitError, WorkTree};
-use crate::yaml;
 
 /// Commits that came since the log was last read.
 #[derive(Default)]
 pub(super) struct News {
     /// The commit that is checked out.
     head: Option<String>,
+    /// Where the log of a shallow clone ends.
+    shallow: Option<String>,
     /// Whether everything that was known of the log is to be forgotten.
     anew: bool,
     /// The commits of the branch, oldest first.
@@ -37,46 +37,7 @@ pub(super) struct News {
     births: HashMap<String, i64>,
 }
 
-/// A commit of the branch, and the one that says who and why.
-pub(super) struct Told {
-    pub(super) commit: Arc<Commit>,
-    /// Commits of the side that a merge brought, by what they made of files.
-    sides: HashMap<(String, String), Arc<Commit>>,
-}
-
-impl Told {
-    /// Returns the commit that says who and why a file was changed.
-    pub(super) fn teller(&self, file: &Changed) -> &Arc<Commit> {
-        if self.sides.is_empty() {
-            return &self.commit;
-        }
-        self.sides.get(&made(file)).unwrap_or(&self.commit)
-    }
-}
-
-/// What was made of a file: its path, and its blob where it did not go.
-fn made(file: &Changed) -> (String, String) {
-    (file.path.clone(), file.blob.clone().unwrap_or_default())
-}
-
-/// What a commit made of a pin.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Change {
-    /// The namespace, as the file says it.
-    pub namespace: String,
-    /// The name of the pin.
-    pub name: String,
-    /// What it said before; None where it was not there.
-    pub before: Option<ReleasePinSpec>,
-    /// What it says afterwards.
-    pub after: ReleasePinSpec,
-    /// When it came to the branch.
-    pub at: Timestamp,
-    /// The commit that says who and why; one commit may change many pins.
-    pub commit: Arc<Commit>,
-}
-
-/// An audit entry that is to be served, or one that is to go.
+/// An audit entry that is to be served.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) namespace: String,
@@ -90,38 +51,31 @@ pub(super) struct Entry {
 /// What an entry says.
 #[derive(Debug)]
 enum What {
-    /// Nothing: it is to go.
-    Gone,
-    /// What became of a pin, and the release that counted before.
-    Move(Box<Change>, Option<String>),
+    /// What became of a pin.
+    Move(Box<Change>),
     /// What was done to a release.
     Deed(Arc<Dealt>, usize),
 }
 
 impl Entry {
-    /// Lists the entries of a chain that are to go.
-    fn gone(kind: SubjectKind, key: &str, newest: i64) -> impl Iterator<Item = Self> {
-        let (namespace, name) = key.split_once('/').unwrap_or(("", key));
-        (1..=newest).map(move |revision| Self {
-            namespace: namespace.to_owned(),
-            kind,
-            name: name.to_owned(),
-            revision,
-            what: What::Gone,
-        })
-    }
-
-    /// Says it, with the labels that it is found by; None where it is to go.
+    /// Says it, with the labels that it is found by.
     fn tell(&self) -> Option<(AuditEntrySpec, Value)> {
         match &self.what {
-            What::Gone => None,
-            What::Move(change, from) => Some(moved(change, from.clone(), self.revision)),
+            What::Move(change) => Some(moved(change, self.revision)),
             What::Deed(dealt, at) => {
                 let deed = dealt.deeds.get(*at)?;
                 let labels = json!({labels::COMPONENT: deed.component});
                 Some((releases::spec(dealt, deed, self.revision), labels))
             }
         }
+    }
+}
+
+/// Returns the namespace that an object names, or the one of those that name none.
+pub(super) fn or_else<'n>(own: &'n str, namespace: &'n str) -> &'n str {
+    match own.is_empty() {
+        true => namespace,
+        false => own,
     }
 }
 
@@ -140,13 +94,17 @@ pub(super) fn spec(written: &Value) -> Value {
 /// Reads what came to the log since it was last read.
 pub(super) fn news(work: &WorkTree, index: &Index) -> Result<News, GitError> {
     let head = work.commit_of("HEAD")?;
-    if head == index.head {
+    let shallow = work.shallow();
+    // What a shallow clone fetches later lies before everything that is known.
+    let deepened = shallow != index.shallow;
+    if head == index.head && !deepened {
         return Ok(News {
             head,
+            shallow,
             ..News::default()
         });
     }
-    if let Some(since) = &index.head
+    if let Some(since) = index.head.as_ref().filter(|_| !deepened)
         && work.commit_of(since)?.is_some()
     {
         let commits = branch(work.log("HEAD", Some(since), &[])?, head.as_deref());
@@ -154,121 +112,190 @@ pub(super) fn news(work: &WorkTree, index: &Index) -> Result<News, GitError> {
         if first == Some(since) {
             return Ok(News {
                 head,
+                shallow,
                 commits,
                 ..News::default()
             });
         }
     }
-    let commits = match &head {
-        Some(_) => branch(work.log("HEAD", None, &[])?, head.as_deref()),
-        None => Vec::new(),
-    };
-    let files = commits.iter().map(|told| told.commit.files.len());
-    let mut births = HashMap::with_capacity(files.sum());
-    bear_all(&mut births, &commits);
-    Ok(News {
-        head,
-        anew: true,
-        commits,
-        births,
-    })
-}
-
-/// Puts the commits of a branch in order, oldest first, each merge with what its side brought.
-pub(super) fn branch(commits: Vec<Commit>, head: Option<&str>) -> Vec<Told> {
-    let mut by_id: HashMap<String, Arc<Commit>> = HashMap::with_capacity(commits.len());
-    by_id.extend(
-        commits
-            .into_iter()
-            .map(|commit| (commit.id.clone(), Arc::new(commit))),
-    );
-    let mut chain = Vec::new();
-    let mut next = head.map(str::to_owned);
-    while let Some(commit) = next.and_then(|id| by_id.remove(&id)) {
-        next = commit.parents.first().cloned();
-        chain.push(commit);
-    }
-    // What is left came by merges; the newest that made a file so is the one that counts.
-    let mut left: Vec<Arc<Commit>> = by_id.into_values().collect();
-    left.sort_by_key(|commit| commit.at);
-    let mut sides: HashMap<(String, String), Arc<Commit>> = HashMap::new();
-    for commit in left {
-        for file in &commit.files {
-            sides.insert(made(file), commit.clone());
-        }
-    }
-    chain.reverse();
-    let mut told: Vec<Told> = Vec::with_capacity(chain.len());
-    for commit in chain {
-        let mut own = HashMap::new();
-        if commit.parents.len() > 1 {
-            for file in &commit.files {
-                if let Some((key, side)) = sides.get_key_value(&made(file)) {
-                    own.insert(key.clone(), side.clone());
-                }
-            }
-        }
-        told.push(Told { commit, sides: own });
-    }
-    told
+    News::whole(work, head, shallow)
 }
 
 impl News {
+    /// Reads the whole log.
+    fn whole(
+        work: &WorkTree,
+        head: Option<String>,
+        shallow: Option<String>,
+    ) -> Result<Self, GitError> {
+        let commits = match &head {
+            Some(head) => branch(work.log(head, None, &[])?, Some(head)),
+            None => Vec::new(),
+        };
+        let files = commits.iter().map(|told| told.commit.files.len());
+        let mut births = HashMap::with_capacity(files.sum());
+        bear_all(&mut births, &commits);
+        Ok(Self {
+            head,
+            shallow,
+            anew: true,
+            commits,
+            births,
+        })
+    }
+
     /// Tells whether there is none.
     pub(super) fn is_nothing(&self, index: &Index) -> bool {
         self.head == index.head && !self.anew
     }
 
-    /// Returns the files of which the log says something new.
-    pub(super) fn touched(&self, index: &Index) -> BTreeSet<String> {
-        let files = self.commits.iter().flat_map(|told| &told.commit.files);
-        let files = files.map(|file| file.path.clone());
-        let known = files.filter(|path| index.files.contains_key(path));
-        match self.anew {
-            // What is forgotten is forgotten of all.
-            true => index.files.keys().cloned().collect(),
-            false => known.collect(),
+    /// Tells whether the branch still has a file that it had when the log was last read.
+    fn keeps(&self, index: &Index, path: &str) -> bool {
+        if self.anew {
+            return self.births.contains_key(path);
+        }
+        let mut files = self.commits.iter().flat_map(|told| &told.commit.files);
+        let went = files.any(|file| match file.path == path {
+            true => file.blob.is_none(),
+            false => file.from.as_deref() == Some(path),
+        });
+        index.births.contains_key(path) && !went
+    }
+
+    /// Returns the files of which the log says something else than before.
+    pub(super) fn touched(&self, before: &Index, index: &Index) -> BTreeSet<String> {
+        if !self.anew {
+            let files = self.commits.iter().flat_map(|told| &told.commit.files);
+            let files = files.map(|file| file.path.clone());
+            let known = files.filter(|path| before.files.contains_key(path));
+            return known.collect();
+        }
+        let differs = |path: &str| {
+            before.births.get(path) != index.births.get(path)
+                || before.births_of_each.get(path) != index.births_of_each.get(path)
+        };
+        let files = before.files.iter();
+        let files = files.filter(|(path, known)| known.holds_pins() || differs(path));
+        files.map(|(path, _)| path.clone()).collect()
+    }
+}
+
+/// Git is not asked for more files than this: a command line has an end.
+const MANY: usize = 1000;
+
+/// The files that are looked into, all through the log.
+struct Followed {
+    /// Those that hold pins.
+    pins: HashSet<String>,
+    /// Those that hold several documents.
+    several: HashSet<String>,
+}
+
+impl Followed {
+    fn of(index: &Index, news: &News) -> Self {
+        let (patches, _) = read::named(&index.files);
+        let those = |holds: fn(&Known) -> bool| {
+            let files = index.files.iter();
+            let files = files.filter(|(path, known)| holds(known) && !patches.contains(&***path));
+            files.map(|(path, _)| path.clone()).collect()
+        };
+        let mut pins: HashSet<String> = those(Known::holds_pins);
+        // One that is gone from the disk alone may come back.
+        let known = index.files_of_pins.keys();
+        let known = known.filter(|path| !index.files.contains_key(*path));
+        pins.extend(known.filter(|path| news.keeps(index, path)).cloned());
+        Self {
+            pins,
+            several: those(Known::holds_several),
+        }
+    }
+
+    /// Tells whether news can be added to what is known: that has to be of the same files, but for those that
+    /// were never there before.
+    fn go_on(&self, work: &WorkTree, index: &Index, news: &News) -> Result<bool, GitError> {
+        let (_, pins) = back(&news.commits, &self.pins);
+        let (_, several) = back(&news.commits, &self.several);
+        let (were_there, new): (Vec<&str>, Vec<&str>) = pins
+            .iter()
+            .partition(|path| index.births.contains_key(**path));
+        let mut several = several.iter();
+        // While nothing is committed, what a file no longer holds may come back.
+        let fewer = !news.commits.is_empty() && were_there.len() < index.files_of_pins.len();
+        let same = !fewer
+            && were_there
+                .iter()
+                .all(|path| index.files_of_pins.contains_key(*path))
+            && several.all(|path| {
+                !index.births.contains_key(*path) || index.births_of_each.contains_key(*path)
+            });
+        match &index.head {
+            Some(since) if same && !news.commits.is_empty() => {
+                Ok(new.len() < MANY && !work.has_had(since, &new)?)
+            }
+            _ => Ok(same),
         }
     }
 }
 
-/// Takes news in: when files came, and what pins became. Files that hold pins now are followed back through
+/// Takes news in: when objects came, and what pins became. Files that hold pins now are followed back through
 /// their renames. Returns the entries that are to be stored.
 pub(super) fn take(
     work: &WorkTree,
+    catalog: &Catalog,
     index: &mut Index,
     news: &mut News,
     read: &[Read],
 ) -> Result<Vec<Arc<Entry>>, GitError> {
-    let mut entries: Vec<Entry> = Vec::new();
+    let followed = Followed::of(index, news);
+    if !news.anew && !followed.go_on(work, index, news)? {
+        *news = News::whole(work, news.head.take(), news.shallow.take())?;
+    }
     if news.anew {
-        for (key, recorded) in &index.pins {
-            let kind = SubjectKind::ReleasePin;
-            entries.extend(Entry::gone(kind, key, recorded.revisions));
-        }
-        for (key, newest) in &index.components {
-            entries.extend(Entry::gone(SubjectKind::Component, key, *newest));
-        }
         index.pins.clear();
         index.components.clear();
+        index.files_of_pins.clear();
+        index.births_of_each.clear();
+        index.late.clear();
+        index.short = false;
+        index.anew = true;
         index.births = std::mem::take(&mut news.births);
     } else {
         bear_all(&mut index.births, &news.commits);
     }
     index.head.clone_from(&news.head);
+    index.shallow.clone_from(&news.shallow);
+    let mut entries: Vec<Entry> = Vec::new();
     if news.commits.is_empty() {
         return Ok(shared(entries));
     }
-    let holds_pins = |known: &super::index::Known| {
-        let mut objects = known.objects.iter();
-        objects.any(|held| held.resource == PINS)
+    let mut lacking = 0;
+    let mut blobs = |ids: &[String]| {
+        let found = work.blobs_of_log(ids)?;
+        lacking += found.iter().filter(|text| text.is_none()).count();
+        Ok(found)
     };
-    let files = index.files.iter().filter(|(_, known)| holds_pins(known));
-    let paths: HashSet<&str> = files.map(|(path, _)| path.as_str()).collect();
-    let mut before: BTreeMap<String, ReleasePinSpec> = BTreeMap::new();
+    let namespace = index.namespace.clone();
+    let (states, _) = back(&news.commits, &followed.several);
+    let each = &mut index.births_of_each;
+    bear_each(
+        &mut blobs,
+        &news.commits,
+        &states,
+        each,
+        &namespace,
+        catalog,
+    )?;
+    each.retain(|path, _| followed.several.contains(path));
+
+    let mut standing = Standing {
+        held: std::mem::take(&mut index.files_of_pins)
+            .into_iter()
+            .collect(),
+        ..Standing::default()
+    };
     for (key, recorded) in &index.pins {
         if let Ok(spec) = serde_json::from_value(recorded.spec.clone()) {
-            before.insert(key.clone(), spec);
+            standing.specs.insert(key.clone(), spec);
         }
     }
     // What a commit left as it is now was just read.
@@ -276,38 +303,63 @@ pub(super) fn take(
         let (blob, pins) = read.pins.as_ref()?;
         Some((blob.as_str(), pins.as_slice()))
     });
-    for change in changes(work, &news.commits, paths, before, &now.collect())? {
+    let (states, _) = back(&news.commits, &followed.pins);
+    let changes = moves::changes(
+        &mut blobs,
+        &news.commits,
+        &states,
+        &mut standing,
+        &namespace,
+        now.collect(),
+    )?;
+    for change in changes {
         let key = pin_key(&change.namespace, &change.name);
         let recorded = index.pins.entry(key).or_default();
-        let now = Recorded {
-            revisions: recorded.revisions + 1,
-            spec: serde_json::to_value(&change.after).unwrap_or_default(),
-            release: Some(change.after.effective_release(change.at).to_owned()),
-            by: change.commit.author.clone(),
-        };
-        let before = std::mem::replace(recorded, now);
+        recorded.revisions += 1;
+        recorded.spec = serde_json::to_value(&change.after).unwrap_or_default();
+        recorded.by.clone_from(&change.commit.author);
         entries.push(Entry {
             namespace: change.namespace.clone(),
             kind: SubjectKind::ReleasePin,
             name: change.name.clone(),
             revision: recorded.revisions,
-            what: What::Move(Box::new(change), before.release),
+            what: What::Move(Box::new(change)),
         });
     }
-    for dealt in releases::dealt(work, &news.commits)? {
+    for (key, recorded) in &mut index.pins {
+        if !standing.specs.contains_key(key) {
+            recorded.spec = Value::Null;
+        }
+    }
+    let there = followed.pins.into_iter();
+    let there = there.filter(|path| index.births.contains_key(path));
+    index.files_of_pins = there
+        .map(|path| {
+            let pins = standing.held.remove(&path).unwrap_or_default();
+            (path, pins)
+        })
+        .collect();
+    for dealt in releases::dealt(&mut blobs, &news.commits)? {
         let dealt = Arc::new(dealt);
         for (at, deed) in dealt.deeds.iter().enumerate() {
-            let key = pin_key(&deed.namespace, &deed.component);
+            let namespace = or_else(&deed.namespace, &namespace);
+            let key = pin_key(namespace, &deed.component);
             let number = index.components.entry(key).or_default();
             *number += 1;
             entries.push(Entry {
-                namespace: deed.namespace.clone(),
+                namespace: namespace.to_owned(),
                 kind: SubjectKind::Component,
                 name: deed.component.clone(),
                 revision: *number,
                 what: What::Deed(dealt.clone(), at),
             });
         }
+    }
+    if lacking > 0 {
+        index.short = true;
+        tracing::warn!(
+            "{lacking} older states of files are not in this clone and could not be fetched: history is short"
+        );
     }
     Ok(shared(entries))
 }
@@ -326,120 +378,8 @@ pub(super) fn as_written(loaded: &Loaded) -> Option<Pin> {
     Some((held.namespace.clone(), held.name.clone(), spec))
 }
 
-fn bear_all(births: &mut HashMap<String, i64>, commits: &[Told]) {
-    for told in commits {
-        for file in &told.commit.files {
-            bear(births, file, told.commit.at);
-        }
-    }
-}
-
-fn bear(births: &mut HashMap<String, i64>, file: &Changed, at: Timestamp) {
-    if let Some(from) = &file.from {
-        if let Some(born) = births.remove(from) {
-            births.insert(file.path.clone(), born);
-        }
-    } else if file.added {
-        births.insert(file.path.clone(), at.as_second());
-    } else if file.blob.is_none() {
-        births.remove(&file.path);
-    }
-}
-
-/// Lists every change of a pin that the branch of a work tree has, oldest first.
-pub fn changes_of(
-    work: &WorkTree,
-    revision: &str,
-    paths: BTreeSet<String>,
-) -> Result<Vec<Change>, GitError> {
-    let Some(head) = work.commit_of(revision)? else {
-        return Ok(Vec::new());
-    };
-    let commits = branch(work.log(&head, None, &[])?, Some(&head));
-    let paths = paths.iter().map(String::as_str).collect();
-    changes(work, &commits, paths, BTreeMap::new(), &HashMap::new())
-}
-
-/// A pin of a file: its namespace as the file says it, its name and its spec.
-pub(super) type Pin = (String, String, ReleasePinSpec);
-
-/// Lists the changes that commits made to the pins of files; of the blobs in `known` it is known what they
-/// hold.
-fn changes<'c>(
-    work: &WorkTree,
-    commits: &'c [Told],
-    mut paths: HashSet<&'c str>,
-    mut before: BTreeMap<String, ReleasePinSpec>,
-    known: &HashMap<&str, &[Pin]>,
-) -> Result<Vec<Change>, GitError> {
-    let mut wanted: Vec<(usize, &Changed)> = Vec::new();
-    for (at, told) in commits.iter().enumerate().rev() {
-        for file in &told.commit.files {
-            if file.blob.is_some() && paths.contains(file.path.as_str()) {
-                wanted.push((at, file));
-                paths.extend(file.from.as_deref());
-            }
-        }
-    }
-    wanted.reverse();
-    let blobs = wanted.iter().filter_map(|(_, file)| file.blob.clone());
-    let blobs: Vec<String> = blobs
-        .filter(|blob| !known.contains_key(blob.as_str()))
-        .collect();
-    let mut texts = work.blobs(&blobs)?.into_iter();
-    let mut found = Vec::new();
-    for (at, file) in wanted {
-        let (Some(told), Some(blob)) = (commits.get(at), &file.blob) else {
-            continue;
-        };
-        let pins = match known.get(blob.as_str()) {
-            Some(pins) => pins.to_vec(),
-            None => pins(&texts.next().flatten().unwrap_or_default()),
-        };
-        for (namespace, name, spec) in pins {
-            let key = pin_key(&namespace, &name);
-            if before.get(&key) == Some(&spec) {
-                continue;
-            }
-            found.push(Change {
-                namespace,
-                name,
-                before: before.insert(key, spec.clone()),
-                after: spec,
-                at: told.commit.at,
-                commit: told.teller(file).clone(),
-            });
-        }
-    }
-    Ok(found)
-}
-
-/// Reads the pins of a file as it was.
-fn pins(bytes: &[u8]) -> Vec<Pin> {
-    let text = std::str::from_utf8(bytes).unwrap_or_default();
-    // What could not be read then is no state that anybody had.
-    let documents = match text.contains("ReleasePin") {
-        true => yaml::documents("", text).unwrap_or_default(),
-        false => Vec::new(),
-    };
-    let documents = documents.into_iter().map(|document| document.value);
-    documents
-        .filter(|value| value["kind"] == "ReleasePin")
-        .filter_map(|value| {
-            let text = |field: &str| {
-                value["metadata"][field]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned()
-            };
-            let spec = serde_json::from_value(value["spec"].clone()).ok()?;
-            Some((text("namespace"), text("name"), spec))
-        })
-        .collect()
-}
-
 /// Writes the entry of what became of a pin, with the labels that it is found by.
-fn moved(change: &Change, from: Option<String>, revision: i64) -> (AuditEntrySpec, Value) {
+fn moved(change: &Change, revision: i64) -> (AuditEntrySpec, Value) {
     let spec = &change.after;
     let trailers = Trailers::of(&change.commit, spec).unwrap_or_default();
     let action = trailers.action.as_deref();
@@ -451,7 +391,8 @@ fn moved(change: &Change, from: Option<String>, revision: i64) -> (AuditEntrySpe
         // Who edits by hand says why in the subject.
         (None, _) => Some(change.commit.subject().to_owned()),
     };
-    let to = spec.effective_release(change.at);
+    let from = change.before.as_ref().map(|spec| change.counted(spec));
+    let to = change.counted(spec);
     let spec = AuditEntrySpec {
         subject: Subject {
             kind: SubjectKind::ReleasePin,
@@ -481,8 +422,9 @@ fn moved(change: &Change, from: Option<String>, revision: i64) -> (AuditEntrySpe
     (spec, labels)
 }
 
-/// Returns the name of an entry, and what is served of it; nothing where it is to go.
-pub(super) fn object(entry: &Entry, namespace: &str) -> (String, Option<Value>) {
+/// Returns the name of an entry, and what is served of it.
+pub(super) fn object(entry: &Entry) -> (String, Option<Value>) {
+    let namespace = entry.namespace.as_str();
     let pin = (entry.kind == SubjectKind::ReleasePin).then(|| uid(PINS, namespace, &entry.name));
     let name = match &pin {
         Some(uid) => names::audit_entry(&entry.name, uid, entry.revision),

@@ -41,9 +41,7 @@ pub(super) fn fill(
     let own_uid = uid(&held.resource, namespace, &held.name);
     let born = Timestamp::from_second(born).unwrap_or_default();
     let recorded = match held.resource == PINS {
-        true => index
-            .pins
-            .get(&chronicle::pin_key(&held.namespace, &held.name)),
+        true => index.pins.get(&chronicle::pin_key(namespace, &held.name)),
         false => None,
     };
     let meta = meta_mut(&mut object);
@@ -109,18 +107,10 @@ fn beside(said: &Value, spec: &Value, generation: i64) -> Value {
 }
 
 /// Says what is stored of an entry of the log.
-pub(super) fn entry_fill(index: &Index, entry: &Entry) -> Fill {
-    let namespace = match entry.namespace.is_empty() {
-        true => index.namespace.clone(),
-        false => entry.namespace.clone(),
-    };
-    let key = |name: &str| Key {
-        resource: ENTRIES.into(),
-        namespace: namespace.clone(),
-        name: name.to_owned(),
-    };
-    let (name, object) = chronicle::object(entry, &namespace);
-    let own = uid(ENTRIES, &namespace, &name);
+pub(super) fn entry_fill(entry: &Entry) -> Fill {
+    let namespace = entry.namespace.as_str();
+    let (name, object) = chronicle::object(entry);
+    let own = uid(ENTRIES, namespace, &name);
     let state = object.map(|mut object| {
         let meta = meta_mut(&mut object);
         meta.insert("uid".into(), own.as_str().into());
@@ -130,7 +120,11 @@ pub(super) fn entry_fill(index: &Index, entry: &Entry) -> Fill {
         )
     });
     Fill {
-        key: key(&name),
+        key: Key {
+            resource: ENTRIES.into(),
+            namespace: namespace.to_owned(),
+            name,
+        },
         uid: own,
         state,
     }

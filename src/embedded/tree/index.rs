@@ -2,15 +2,17 @@
 //!
 //! It can always be thrown away: whoever finds none, or one of another version, reads everything.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::births::Births;
 use super::chronicle::Entry;
 use super::stat::Stat;
+use super::sync::PINS;
 use crate::embedded::sqlite::Revision;
 
 /// Raised when what is kept, or how files are read, changes its meaning.
@@ -24,10 +26,16 @@ pub(super) struct Index {
     pub(super) files: BTreeMap<String, Known>,
     /// The commit up to which the log was read.
     pub(super) head: Option<String>,
+    /// Where the log ended then, in a shallow clone.
+    pub(super) shallow: Option<String>,
     /// When files came to the branch, in seconds.
     pub(super) births: HashMap<String, i64>,
-    /// What the log says of pins, by namespace and name; nothing for the namespace that a file leaves out.
+    /// When each object came, of files with several documents, by path.
+    pub(super) births_of_each: BTreeMap<String, Births>,
+    /// What the log says of pins, by namespace and name.
     pub(super) pins: BTreeMap<String, Recorded>,
+    /// The files whose log was read for pins, by path, and the pins that they hold by it.
+    pub(super) files_of_pins: BTreeMap<String, BTreeSet<String>>,
     /// The number of the newest entry of each component's releases, by namespace and name.
     pub(super) components: BTreeMap<String, i64>,
     /// The namespace of objects that name none.
@@ -40,6 +48,12 @@ pub(super) struct Index {
     /// Entries of the log that are known and not stored yet.
     #[serde(skip)]
     pub(super) late: Vec<Arc<Entry>>,
+    /// Whether the store may hold entries of a log that was read before, of commits that are gone.
+    #[serde(skip)]
+    pub(super) anew: bool,
+    /// Whether something that the log names could not be read.
+    #[serde(skip)]
+    pub(super) short: bool,
     /// Whether everything that the files and the log say is stored.
     #[serde(skip)]
     pub(super) whole: bool,
@@ -52,8 +66,6 @@ pub(super) struct Recorded {
     pub(super) revisions: i64,
     /// Its spec in the last of them; null where it was removed.
     pub(super) spec: Value,
-    /// The release that counted in the last of them.
-    pub(super) release: Option<String>,
     /// Who made the last of them.
     pub(super) by: String,
 }
@@ -74,6 +86,18 @@ pub(super) struct Known {
     pub(super) resources: Vec<String>,
     /// What is wrong with it.
     pub(super) problems: Vec<String>,
+}
+
+impl Known {
+    /// Tells whether the file holds a pin.
+    pub(super) fn holds_pins(&self) -> bool {
+        self.objects.iter().any(|held| held.resource == PINS)
+    }
+
+    /// Tells whether the file holds an object beside other documents.
+    pub(super) fn holds_several(&self) -> bool {
+        self.documents > 1 && !self.objects.is_empty()
+    }
 }
 
 /// An object that a file holds.
@@ -119,14 +143,14 @@ impl Index {
 
     /// Keeps it for the next process; where that fails, the next one reads everything.
     ///
-    /// Of a log whose entries are not all stored nothing is kept: it is read once more.
+    /// A log whose entries are not all stored, or that could not all be read, is read once more.
     pub(super) fn write(&self, file: &Path) {
-        if !self.late.is_empty() {
+        if !self.late.is_empty() || self.short {
             let unread = Self {
-                files: self.files.clone(),
-                namespace: self.namespace.clone(),
-                revision: self.revision,
-                ..Self::blank()
+                head: None,
+                late: Vec::new(),
+                short: false,
+                ..self.clone()
             };
             return unread.write(file);
         }

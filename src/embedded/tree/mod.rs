@@ -10,10 +10,13 @@
 //! made above: what is here only says which bytes would change.
 
 mod between;
+mod births;
+mod branch;
 mod chronicle;
 mod cores;
 mod fills;
 mod index;
+mod moves;
 mod place;
 mod read;
 mod releases;
@@ -38,8 +41,8 @@ use super::status::Failure;
 use super::{Embedded, OpenError};
 use crate::git::{GitError, WorkTree};
 pub use between::{Between, Sides, between};
-pub use chronicle::{Change, changes_of};
 use index::Index;
+pub use moves::{Change, changes_of};
 pub use place::{BadWord, Layout};
 pub use releases::{Dealt, Deed, dealt_with};
 pub use sync::Synced;
@@ -128,6 +131,8 @@ pub struct Place {
 pub struct Tree {
     work: WorkTree,
     layout: Layout,
+    /// The namespace of objects that name none, where the user says so.
+    given: Option<String>,
     kept: PathBuf,
     index: Mutex<Arc<Index>>,
     /// What a cluster says of pins, by namespace and name; nothing until it is asked.
@@ -199,10 +204,10 @@ impl Tree {
     /// Lists the files that hold pins.
     pub fn files_of_pins(&self) -> BTreeSet<String> {
         let index = self.index();
-        let files = index.files.iter().filter(|(_, known)| {
-            let mut objects = known.objects.iter();
-            objects.any(|held| held.resource == sync::PINS)
-        });
+        let (patches, _) = read::named(&index.files);
+        let files = index.files.iter();
+        let files =
+            files.filter(|(path, known)| known.holds_pins() && !patches.contains(path.as_str()));
         files.map(|(path, _)| path.clone()).collect()
     }
 
@@ -299,7 +304,7 @@ impl Embedded {
         // Git is asked while the store is opened, and the files are read while it is set up.
         let asking = tokio::task::spawn_blocking({
             let tree = tree.clone();
-            move || tree.scan()
+            move || tree.scan(tree.index())
         });
         let embedded = Embedded::start(&store, &user, Some(tree.clone())).await?;
         let missing = embedded.missing().await?;
@@ -360,12 +365,13 @@ fn prepare(options: TreeOptions) -> Result<(String, PathBuf, Tree), TreeError> {
     if !store.exists() {
         index = Index::blank();
     }
-    if let Some(namespace) = options.namespace {
-        index.namespace = namespace;
+    if let Some(namespace) = &options.namespace {
+        index.namespace.clone_from(namespace);
     }
     let tree = Tree {
         work,
         layout,
+        given: options.namespace,
         kept,
         index: Mutex::new(Arc::new(index)),
         statuses: Mutex::default(),

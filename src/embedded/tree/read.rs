@@ -11,8 +11,9 @@ use memchr::memmem;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::chronicle::{self, Pin};
+use super::chronicle;
 use super::index::{Held, Known};
+use super::moves::Pin;
 use super::stat::{Folder, Stat};
 use crate::api::labels;
 use crate::embedded::catalog::{Catalog, Resource};

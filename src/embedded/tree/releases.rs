@@ -9,8 +9,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::chronicle::{Told, branch};
-use super::trailers::Trailers;
+use super::branch::{Told, branch};
+use super::moves::Blobs;
+use super::trailers::{self, Trailers};
 use crate::api::audit::{Action, AuditEntrySpec, ReleaseIdentity, Subject, SubjectKind};
 use crate::api::labels;
 use crate::api::release::{Mark, Verdict};
@@ -25,8 +26,6 @@ pub struct Dealt {
     pub commit: Arc<Commit>,
     /// When it came to the branch.
     pub at: Timestamp,
-    /// What it says of itself.
-    pub action: Action,
     /// What it did.
     pub deeds: Vec<Deed>,
 }
@@ -49,22 +48,22 @@ pub fn dealt_with(work: &WorkTree, revision: &str) -> Result<Vec<Dealt>, GitErro
     let Some(head) = work.commit_of(revision)? else {
         return Ok(Vec::new());
     };
-    dealt(work, &branch(work.log(&head, None, &[])?, Some(&head)))
+    let commits = branch(work.log(&head, None, &[])?, Some(&head));
+    dealt(&mut |ids| work.blobs(ids), &commits)
 }
 
 /// Lists those that commits made.
-pub(super) fn dealt(work: &WorkTree, commits: &[Told]) -> Result<Vec<Dealt>, GitError> {
+pub(super) fn dealt(blobs: Blobs<'_>, commits: &[Told]) -> Result<Vec<Dealt>, GitError> {
     let mut found: Vec<Dealt> = Vec::new();
     let mut known: HashMap<String, Option<usize>> = HashMap::new();
     let mut note = |commit: &Arc<Commit>, at: Timestamp| -> Option<usize> {
         if let Some(number) = known.get(&commit.id) {
             return *number;
         }
-        let number = says(commit).map(|action| {
+        let number = says(commit).then(|| {
             found.push(Dealt {
                 commit: commit.clone(),
                 at,
-                action,
                 deeds: Vec::new(),
             });
             found.len() - 1
@@ -73,7 +72,7 @@ pub(super) fn dealt(work: &WorkTree, commits: &[Told]) -> Result<Vec<Dealt>, Git
         number
     };
     let mut files: Vec<(usize, Option<usize>, Option<usize>)> = Vec::new();
-    let mut blobs: Vec<String> = Vec::new();
+    let mut wanted: Vec<String> = Vec::new();
     for told in commits {
         let at = told.commit.at;
         // One that did nothing is one that does not do what it says.
@@ -86,14 +85,14 @@ pub(super) fn dealt(work: &WorkTree, commits: &[Told]) -> Result<Vec<Dealt>, Git
             };
             if let Some(number) = number {
                 let mut read = |blob: &Option<String>| {
-                    blobs.push(blob.clone()?);
-                    Some(blobs.len() - 1)
+                    wanted.push(blob.clone()?);
+                    Some(wanted.len() - 1)
                 };
                 files.push((number, read(&file.old), read(&file.blob)));
             }
         }
     }
-    let texts = work.blobs(&blobs)?;
+    let texts = blobs(&wanted)?;
     let read = |at: Option<usize>| {
         let text = at.and_then(|at| texts.get(at)?.as_deref());
         text.map(releases).unwrap_or_default()
@@ -106,13 +105,10 @@ pub(super) fn dealt(work: &WorkTree, commits: &[Told]) -> Result<Vec<Dealt>, Git
     Ok(found)
 }
 
-/// Says what a commit of ours says that it did to releases.
-fn says(commit: &Commit) -> Option<Action> {
-    let said = commit.trailers().into_iter();
-    let mut actions = said.filter(|(word, _)| *word == Trailers::ACTION);
-    let action = serde_json::from_value(actions.next()?.1.into()).ok()?;
-    let ours = matches!(action, Action::MarkBad | Action::MarkGood | Action::Collect);
-    ours.then_some(action)
+/// Tells whether a commit says that it did something to releases.
+fn says(commit: &Commit) -> bool {
+    let mut said = commit.trailers().into_iter();
+    said.any(|(word, value)| word == Trailers::ACTION && trailers::deed(value).is_some())
 }
 
 /// The releases of a file, by namespace and name: their component, and how they are marked.
@@ -170,7 +166,10 @@ fn deeds(before: &Releases, after: &Releases) -> Vec<Deed> {
 /// Writes the entry of a deed, the n-th of its component's.
 pub(super) fn spec(dealt: &Dealt, deed: &Deed, number: i64) -> AuditEntrySpec {
     let operation = Trailers::read(&dealt.commit);
-    let operation = operation.into_iter().find_map(|said| said.operation);
+    let mut operation = operation
+        .into_iter()
+        .filter(|said| said.deed() == Some(deed.action));
+    let operation = operation.find_map(|said| said.operation);
     let body = dealt.commit.body();
     let release = ReleaseIdentity::named(&deed.release);
     let (from, to) = match deed.action {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::births;
 use super::chronicle::{self, Entry, News};
 use super::cores::on_every_core;
 use super::fills::{entry_fill, fill, uid};
@@ -194,7 +195,31 @@ impl Shared {
         extent: Extent,
         scan: Option<Scan>,
     ) -> Result<Option<Look>, TreeError> {
-        let unsure = tree.index().unsure;
+        let before = tree.index();
+        let look = self.look_from(tree, catalog.clone(), before.clone(), extent, scan);
+        let look = look.await?;
+        let namespace = look.as_ref().map(|look| &look.index.namespace);
+        let decided = !before.namespace.is_empty() && !before.unsure;
+        match namespace {
+            // What names none is another object in another namespace, and so is its history.
+            Some(now) if decided && *now != before.namespace => {
+                let unsure = Arc::new(Index::unsure(now));
+                self.look_from(tree, catalog, unsure, extent, None).await
+            }
+            _ => Ok(look),
+        }
+    }
+
+    /// Looks at the files and the log, on the grounds of what is known of them.
+    async fn look_from(
+        &self,
+        tree: &Arc<Tree>,
+        catalog: Arc<Catalog>,
+        before: Arc<Index>,
+        extent: Extent,
+        scan: Option<Scan>,
+    ) -> Result<Option<Look>, TreeError> {
+        let unsure = before.unsure;
         // Listed before the files are looked at: what these do not have then is gone.
         let (extent, stored) = match unsure {
             true => (Extent::Whole, self.stored(&catalog).await?),
@@ -205,13 +230,17 @@ impl Shared {
             let now = Timestamp::now();
             let scan = match scan {
                 Some(scan) => scan,
-                None => looked.scan()?,
+                None => looked.scan(before.clone())?,
             };
-            looked.look(&catalog, now, extent, scan)
+            looked.look(&before, &catalog, now, extent, scan)
         });
         let looking = looking.await;
         let mut look = looking.map_err(|error| TreeError::Store(error.to_string()))??;
-        if unsure && let Some(look) = &mut look {
+        if let Some(look) = &mut look {
+            let stored = match look.replaces_entries && !unsure {
+                true => self.stored_of(ENTRIES).await?,
+                false => stored,
+            };
             look.forget_all_but_known(stored);
         }
         Ok(look)
@@ -270,9 +299,15 @@ impl Shared {
             .collect();
         let mut found = Vec::new();
         for resource in resources {
-            self.each(resource, false, |row| found.push(row.key))
-                .await?;
+            found.extend(self.stored_of(resource).await?);
         }
+        Ok(found)
+    }
+
+    async fn stored_of(&self, resource: &str) -> Result<Vec<Key>, TreeError> {
+        let mut found = Vec::new();
+        self.each(resource, false, |row| found.push(row.key))
+            .await?;
         Ok(found)
     }
 
@@ -344,12 +379,17 @@ struct Look {
     index: Index,
     fills: Vec<Fill>,
     namespaces: BTreeSet<String>,
+    /// Whether all entries of the log are among the fills: others that are stored are of none.
+    replaces_entries: bool,
     synced: Synced,
 }
 
 impl Look {
     /// Removes from the store what neither the files nor the log have.
     fn forget_all_but_known(&mut self, stored: Vec<Key>) {
+        if stored.is_empty() {
+            return;
+        }
         let held = |held: &Held| Key {
             resource: held.resource.as_str().into(),
             namespace: self.index.namespace_of(held).to_owned(),
@@ -372,12 +412,12 @@ impl Tree {
     /// Looks at the files; None where nothing changed.
     fn look(
         &self,
+        before: &Index,
         catalog: &Catalog,
         now: Timestamp,
         extent: Extent,
         scan: Scan,
     ) -> Result<Option<Look>, TreeError> {
-        let before = self.index();
         let root = self.work.root();
         let folder = Folder::open(root).map_err(|error| TreeError::Files {
             directory: root.to_owned(),
@@ -390,11 +430,11 @@ impl Tree {
             now,
             extent,
         };
-        let mut files = read_files(&reader, &before, &scan.paths);
+        let mut files = read_files(&reader, before, &scan.paths);
         // The namespace of objects that name none is that of all the others, late ones included.
-        if files.put_off && before.namespace.is_empty() && !files.say_all_namespaces(&before) {
+        if files.put_off && before.namespace.is_empty() && !files.say_all_namespaces(before) {
             reader.extent = Extent::Whole;
-            files = read_files(&reader, &before, &scan.paths);
+            files = read_files(&reader, before, &scan.paths);
         }
         let news = scan.news.join();
         let news = news.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
@@ -403,11 +443,11 @@ impl Tree {
             .iter()
             .filter(|path| before.files.contains_key(**path))
             .count();
-        let same = files.read.is_empty() && known == before.files.len() && news.is_nothing(&before);
+        let same = files.read.is_empty() && known == before.files.len() && news.is_nothing(before);
         if same && !files.put_off && before.late.is_empty() && !before.unsure {
             return Ok(None);
         }
-        self.understand(&reader, &before, files, news).map(Some)
+        self.understand(&reader, before, files, news).map(Some)
     }
 
     /// Says what becomes of what was read, with what git says of it.
@@ -428,13 +468,18 @@ impl Tree {
         for read in &read {
             index.files.insert(read.path.clone(), read.known.clone());
         }
-        let mut again = news.touched(before);
-        let mut entries = chronicle::take(&self.work, &mut index, &mut news, &read)?;
-        // A long log takes a while to be forgotten, and nobody has to wait for that.
-        tokio::task::spawn_blocking(move || drop(news));
         index
             .files
             .retain(|path, _| paths.binary_search(&path).is_ok());
+        index.namespace = match &self.given {
+            Some(given) => given.clone(),
+            None => only_namespace(&index),
+        };
+        let catalog = reader.catalog;
+        let mut entries = chronicle::take(&self.work, catalog, &mut index, &mut news, &read)?;
+        let mut again = news.touched(before, &index);
+        // A long log takes a while to be forgotten, and nobody has to wait for that.
+        tokio::task::spawn_blocking(move || drop(news));
         again.extend(uncovered(before, &index));
         // What was just read says everything, unless only its stat had changed.
         read.retain(|read| !again.contains(&read.path) || !read.objects.is_empty());
@@ -455,17 +500,16 @@ impl Tree {
             read: read.len(),
             stored: 0,
         };
-        if index.namespace.is_empty() {
-            index.namespace = only_namespace(&index);
-        }
-        let mut fills = self.fills(&index, before, read, reader.catalog);
+        let mut fills = self.fills(&index, before, read, catalog);
         let late = std::mem::take(&mut index.late);
+        let mut replaces_entries = false;
         match reader.extent {
             Extent::Whole => {
                 let entries = late.into_iter().chain(entries).collect();
                 fills.extend(on_every_core(entries, |entry: Arc<Entry>| {
-                    entry_fill(&index, &entry)
+                    entry_fill(&entry)
                 }));
+                replaces_entries = std::mem::take(&mut index.anew);
             }
             Extent::Pressing => {
                 index.late = late;
@@ -479,18 +523,19 @@ impl Tree {
         Ok(Look {
             fills,
             namespaces,
+            replaces_entries,
             index,
             synced,
         })
     }
 
     /// Asks git which files there are, and begins to ask what came to its log.
-    pub(super) fn scan(self: &Arc<Self>) -> Result<Scan, TreeError> {
-        let asked = self.clone();
-        let news = std::thread::spawn(move || chronicle::news(&asked.work, &asked.index()));
+    pub(super) fn scan(self: &Arc<Self>, before: Arc<Index>) -> Result<Scan, TreeError> {
+        let (asked, known) = (self.clone(), before.clone());
+        let news = std::thread::spawn(move || chronicle::news(&asked.work, &known));
         let files = self.work.files()?;
         let paths = read::candidates(files.paths);
-        let left_out = self.left_out(&paths, files.left_out)?;
+        let left_out = self.left_out(&before, &paths, files.left_out)?;
         Ok(Scan {
             paths,
             left_out,
@@ -502,6 +547,7 @@ impl Tree {
     /// known of them is read from git.
     fn left_out(
         &self,
+        index: &Index,
         candidates: &[String],
         mut listed: Vec<(String, String)>,
     ) -> Result<BTreeMap<String, LeftOut>, GitError> {
@@ -509,7 +555,6 @@ impl Tree {
         listed.retain(|(path, _)| {
             candidates.binary_search(path).is_ok() && root.join(path).symlink_metadata().is_err()
         });
-        let index = self.index();
         let known = |(path, blob): &(String, String)| {
             let known = index.files.get(path);
             let known = known.filter(|known| known.hash == *blob)?;
@@ -564,7 +609,7 @@ impl Tree {
                     held.name.as_str(),
                 );
                 if places.get(&key) == Some(&(read.path.as_str(), held.document)) {
-                    let born = index.births.get(&read.path).copied();
+                    let born = births::born(index, &read.path, &read.known, &held, &namespace);
                     let born = born.unwrap_or_else(|| read.known.stat.written());
                     counting.push((held, object, born, namespace));
                 }

@@ -25,12 +25,14 @@ fn change(before: Option<&str>, after: &str, trailers: &str) -> Change {
         namespace: String::new(),
         name: "cart-prod".to_owned(),
         before: before.map(spec),
+        found: before.map(spec),
         after: spec(after),
         at: Timestamp::UNIX_EPOCH,
         commit: Arc::new(Commit {
             id: format!("id-{after}-{}", trailers.len()),
             parents: Vec::new(),
             author: "Ana".to_owned(),
+            written: Timestamp::UNIX_EPOCH,
             at: Timestamp::UNIX_EPOCH,
             message,
             files: Vec::new(),
@@ -100,7 +102,6 @@ fn marks_and_collections_are_compared_with_what_they_say() {
         Dealt {
             commit: change(None, "a", &trailers).commit,
             at: Timestamp::UNIX_EPOCH,
-            action,
             deeds,
         }
     };

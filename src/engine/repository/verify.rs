@@ -14,7 +14,7 @@ use crate::git::log::Commit;
 /// releases, with what the commit did.
 pub fn verify(repository: &Repository, component: Option<&str>) -> Result<Verdict, GitError> {
     let tree = &repository.tree;
-    let changes = changes_of(tree.work(), "HEAD", tree.files_of_pins())?;
+    let changes = changes_of(tree, "HEAD")?;
     let mut verdict = judge(&changes, component);
     judge_releases(&mut verdict, &dealt_with(tree.work(), "HEAD")?, component);
     Ok(verdict)
@@ -52,20 +52,22 @@ pub(super) fn judge(changes: &[Change], component: Option<&str>) -> Verdict {
     }
     // What a commit says of a pin that it did not change.
     let mut seen = BTreeSet::new();
-    for change in changes {
-        if !seen.insert(&change.commit.id) {
+    for Change { commit, .. } in changes {
+        if !seen.insert(&commit.id) {
             continue;
         }
-        for said in Trailers::read(&change.commit) {
-            let (Some(component), Some(environment)) = (&said.component, &said.environment) else {
-                continue;
-            };
-            if is_asked(component) && !made.contains(&(&*change.commit.id, component, environment))
-            {
+        let said = Trailers::read(commit).into_iter();
+        let pins = said.filter_map(|said| Some((said.component?, said.environment?)));
+        for (component, environment) in pins.collect::<BTreeSet<_>>() {
+            let said = Trailers::about(commit, &component, &environment);
+            // Of what was squashed, one may take back what another did.
+            let nothing = said.is_some_and(|said| said.together && said.from == said.to);
+            let is_made = made.contains(&(&*commit.id, &*component, &*environment));
+            if is_asked(&component) && !is_made && !nothing {
                 verdict.problems.push(Finding {
                     severity: Severity::Tampered,
                     chain: format!("{component}-{environment}"),
-                    object: format!("commit/{}", short(&change.commit)),
+                    object: format!("commit/{}", short(commit)),
                     what: "its trailers name a change of this pin that it did not make".to_owned(),
                 });
             }
@@ -122,14 +124,16 @@ pub(super) fn judge_releases(verdict: &mut Verdict, dealt: &[Dealt], component: 
 
 /// Says where the trailers of a mark or a collection and what it did disagree, by component.
 fn disagreements(dealt: &Dealt) -> Vec<(String, String)> {
-    let said = Trailers::read(&dealt.commit);
-    let names = |said: &Trailers, deed: &Deed| {
+    let said = Trailers::read(&dealt.commit).into_iter();
+    let said = said.filter_map(|said| Some((said.deed()?, said)));
+    let said: Vec<(Action, Trailers)> = said.collect();
+    let names = |(action, said): &(Action, Trailers), deed: &Deed| {
         let whole = deed.action == Action::Collect || said.to.as_ref() == Some(&deed.release);
-        said.component.as_ref() == Some(&deed.component) && whole
+        *action == deed.action && said.component.as_ref() == Some(&deed.component) && whole
     };
     let mut found = Vec::new();
     for deed in &dealt.deeds {
-        if deed.action != dealt.action || !said.iter().any(|said| names(said, deed)) {
+        if !said.iter().any(|said| names(said, deed)) {
             let what = format!(
                 "it {} {}, and its trailers do not say so",
                 done(deed.action),
@@ -138,14 +142,14 @@ fn disagreements(dealt: &Dealt) -> Vec<(String, String)> {
             found.push((deed.component.clone(), what));
         }
     }
-    for said in &said {
-        let mut deeds = dealt.deeds.iter();
-        if !deeds.any(|deed| deed.action == dealt.action && names(said, deed)) {
+    for own in &said {
+        if !dealt.deeds.iter().any(|deed| names(own, deed)) {
+            let (action, said) = own;
             let component = said.component.clone().unwrap_or_default();
             let release = said.to.clone().unwrap_or_else(|| "releases".to_owned());
             let what = format!(
                 "its trailers say that it {} {release}, and it did not",
-                done(dealt.action)
+                done(*action)
             );
             found.push((component, what));
         }
@@ -179,9 +183,8 @@ fn finding(change: &Change) -> Option<(Severity, String)> {
 
 /// Says where trailers and the change disagree.
 fn disagreement(change: &Change, said: &Trailers) -> Option<String> {
-    let at = change.at;
-    let counted = |spec: &ReleasePinSpec| spec.effective_release(at).to_owned();
-    let (from, to) = (change.before.as_ref().map(counted), counted(&change.after));
+    let counted = |spec: &ReleasePinSpec| change.counted(spec).to_owned();
+    let (from, to) = (change.found.as_ref().map(counted), counted(&change.after));
     let word = |release: &Option<String>| release.clone().unwrap_or_else(|| "nothing".to_owned());
     if said.from != from {
         return Some(format!(

@@ -10,6 +10,7 @@ mod lines;
 mod places;
 mod refusals;
 mod remotes;
+mod rewritten;
 mod unread;
 
 use std::path::{Path, PathBuf};
