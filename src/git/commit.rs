@@ -246,11 +246,8 @@ impl WorkTree {
     /// Replaces a file of the work tree, whole or not at all, and keeps its permissions.
     pub fn replace(&self, path: &str, bytes: &[u8]) -> Result<(), GitError> {
         let file = self.inside(path)?;
-        let name: String = path
-            .chars()
-            .map(|c| if c == '/' { '_' } else { c })
-            .collect();
-        let name: String = name.chars().rev().take(100).collect();
+        // However long the path is, its name beside git's is not.
+        let name = hash(path.as_bytes());
         let aside = self
             .notes()
             .join(format!("{name}.{}.new", std::process::id()));

@@ -16,6 +16,7 @@ mod chronicle;
 mod cores;
 mod fills;
 mod index;
+mod look;
 mod moves;
 mod place;
 mod read;

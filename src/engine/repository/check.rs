@@ -296,7 +296,7 @@ mod tests {
                 (true, false, "a b"),
             ),
             // One of two holds is lifted, and the other one still holds.
-            (held(), Some(spec("2", &[b.clone()])), (true, false, "b")),
+            (held(), Some(spec("2", &[hold("b")])), (true, false, "b")),
             (held(), Some(spec("2", &[])), (true, false, "")),
             (held(), None, (true, false, "a b")),
             (

@@ -1,0 +1,408 @@
+//! A look at the files and the log of a work tree: what was read, and what of it is to be stored.
+//!
+//! It blocks, and touches neither the store nor what is known: [`super::sync`] does both.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, PoisonError};
+use std::thread::JoinHandle;
+
+use jiff::Timestamp;
+
+use super::births;
+use super::chronicle::{self, Entry, News};
+use super::cores::on_every_core;
+use super::fills::{entry_fill, fill, uid};
+use super::index::{Held, Index, Known};
+use super::read::{self, Extent, LeftOut, Loaded, Looked, Read, Reader};
+use super::stat::{Folder, Stat};
+use super::sync::Synced;
+use super::{Tree, TreeError};
+use crate::embedded::catalog::Catalog;
+use crate::embedded::sqlite::{Fill, Key};
+use crate::git::GitError;
+
+/// What git says that there is.
+pub(super) struct Scan {
+    /// The files that can hold objects, in order.
+    paths: Vec<String>,
+    /// Those that a sparse checkout leaves out.
+    left_out: BTreeMap<String, LeftOut>,
+    /// What came to its log: it is still asked, and files can be read meanwhile.
+    news: JoinHandle<Result<News, GitError>>,
+}
+
+impl Index {
+    /// Makes files be read again whatever their stat says.
+    pub(super) fn forget(&mut self, paths: &BTreeSet<String>) {
+        for path in paths {
+            if let Some(known) = self.files.get_mut(path) {
+                known.stat = Stat::default();
+                known.hash = String::new();
+            }
+        }
+    }
+}
+
+/// The files that there are, and what was read of them.
+#[derive(Default)]
+struct Files<'p> {
+    paths: Vec<&'p String>,
+    read: Vec<Read>,
+    /// Whether some were left for later.
+    put_off: bool,
+}
+
+impl Files<'_> {
+    /// Tells whether every object says which namespace it is in, those that were known before included.
+    fn say_all_namespaces(&self, before: &Index) -> bool {
+        let read = self.read.iter().map(|read| &read.known);
+        let known = before.files.values().chain(read);
+        let mut objects = known.flat_map(|known| &known.objects);
+        objects.all(|held| held.says_namespace)
+    }
+}
+
+/// What a look at the files found.
+pub(super) struct Look {
+    pub(super) index: Index,
+    pub(super) fills: Vec<Fill>,
+    pub(super) namespaces: BTreeSet<String>,
+    /// Whether all entries of the log are among the fills: others that are stored are of none.
+    pub(super) replaces_entries: bool,
+    pub(super) synced: Synced,
+}
+
+impl Look {
+    /// Removes from the store what neither the files nor the log have.
+    pub(super) fn forget_all_but_known(&mut self, stored: Vec<Key>) {
+        if stored.is_empty() {
+            return;
+        }
+        let held = |held: &Held| Key {
+            resource: held.resource.as_str().into(),
+            namespace: self.index.namespace_of(held).to_owned(),
+            name: held.name.clone(),
+        };
+        let objects = self.index.files.values().flat_map(|known| &known.objects);
+        let mut known: HashSet<Key> = objects.map(held).collect();
+        known.extend(self.fills.iter().map(|fill| fill.key.clone()));
+        let gone = stored.into_iter().filter(|key| !known.contains(key));
+        let gone = gone.map(|key| Fill {
+            uid: uid(&key.resource, &key.namespace, &key.name),
+            key,
+            state: None,
+        });
+        self.fills.extend(gone);
+    }
+}
+
+impl Tree {
+    /// Looks at the files; None where nothing changed.
+    pub(super) fn look(
+        &self,
+        before: &Index,
+        catalog: &Catalog,
+        now: Timestamp,
+        extent: Extent,
+        scan: Scan,
+    ) -> Result<Option<Look>, TreeError> {
+        let root = self.work.root();
+        let folder = Folder::open(root).map_err(|error| TreeError::Files {
+            directory: root.to_owned(),
+            error,
+        })?;
+        let mut reader = Reader {
+            folder: &folder,
+            left_out: &scan.left_out,
+            catalog,
+            now,
+            extent,
+        };
+        let mut files = read_files(&reader, before, &scan.paths);
+        // The namespace of objects that name none is that of all the others, late ones included.
+        if files.put_off && before.namespace.is_empty() && !files.say_all_namespaces(before) {
+            reader.extent = Extent::Whole;
+            files = read_files(&reader, before, &scan.paths);
+        }
+        let news = scan.news.join();
+        let news = news.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let known = files
+            .paths
+            .iter()
+            .filter(|path| before.files.contains_key(**path))
+            .count();
+        let same = files.read.is_empty() && known == before.files.len() && news.is_nothing(before);
+        if same && !files.put_off && before.late.is_empty() && !before.unsure {
+            return Ok(None);
+        }
+        self.understand(&reader, before, files, news).map(Some)
+    }
+
+    /// Says what becomes of what was read, with what git says of it.
+    fn understand(
+        &self,
+        reader: &Reader<'_>,
+        before: &Index,
+        files: Files<'_>,
+        mut news: News,
+    ) -> Result<Look, TreeError> {
+        let Files {
+            paths,
+            mut read,
+            put_off,
+        } = files;
+        let mut index = before.clone();
+        index.unsure = false;
+        for read in &read {
+            index.files.insert(read.path.clone(), read.known.clone());
+        }
+        index
+            .files
+            .retain(|path, _| paths.binary_search(&path).is_ok());
+        index.namespace = match &self.given {
+            Some(given) => given.clone(),
+            None => only_namespace(&index),
+        };
+        let catalog = reader.catalog;
+        let mut entries = chronicle::take(&self.work, catalog, &mut index, &mut news, &read)?;
+        let mut again = news.touched(before, &index);
+        // A long log takes a while to be forgotten, and nobody has to wait for that.
+        tokio::task::spawn_blocking(move || drop(news));
+        again.extend(uncovered(before, &index));
+        // What was just read says everything, unless only its stat had changed.
+        read.retain(|read| !again.contains(&read.path) || !read.objects.is_empty());
+        for read in &read {
+            again.remove(&read.path);
+        }
+        if !again.is_empty() {
+            let mut once_more = before.clone();
+            once_more.forget(&again);
+            let again = read_files(reader, &once_more, &again).read;
+            for read in &again {
+                index.files.insert(read.path.clone(), read.known.clone());
+            }
+            read.extend(again);
+        }
+        let synced = Synced {
+            files: paths.len(),
+            read: read.len(),
+            stored: 0,
+        };
+        let mut fills = self.fills(&index, before, read, catalog);
+        let late = std::mem::take(&mut index.late);
+        let mut replaces_entries = false;
+        match reader.extent {
+            Extent::Whole => {
+                let entries = late.into_iter().chain(entries).collect();
+                fills.extend(on_every_core(entries, |entry: Arc<Entry>| {
+                    entry_fill(&entry)
+                }));
+                replaces_entries = std::mem::take(&mut index.anew);
+            }
+            Extent::Pressing => {
+                index.late = late;
+                index.late.append(&mut entries);
+            }
+        }
+        index.whole = !put_off && index.late.is_empty();
+        let namespaces = fills.iter().map(|fill| fill.key.namespace.clone());
+        let mut namespaces: BTreeSet<String> = namespaces.filter(|name| !name.is_empty()).collect();
+        namespaces.insert(index.namespace.clone());
+        Ok(Look {
+            fills,
+            namespaces,
+            replaces_entries,
+            index,
+            synced,
+        })
+    }
+
+    /// Asks git which files there are, and begins to ask what came to its log.
+    pub(super) fn scan(self: &Arc<Self>, before: Arc<Index>) -> Result<Scan, TreeError> {
+        let (asked, known) = (self.clone(), before.clone());
+        let news = std::thread::spawn(move || chronicle::news(&asked.work, &known));
+        let files = self.work.files()?;
+        let paths = read::candidates(files.paths);
+        let left_out = self.left_out(&before, &paths, files.left_out)?;
+        Ok(Scan {
+            paths,
+            left_out,
+            news,
+        })
+    }
+
+    /// Says of the files that a sparse checkout leaves out whether they can have objects of ours; what is not
+    /// known of them is read from git.
+    fn left_out(
+        &self,
+        index: &Index,
+        candidates: &[String],
+        mut listed: Vec<(String, String)>,
+    ) -> Result<BTreeMap<String, LeftOut>, GitError> {
+        let root = self.work.root();
+        listed.retain(|(path, _)| {
+            candidates.binary_search(path).is_ok() && root.join(path).symlink_metadata().is_err()
+        });
+        let known = |(path, blob): &(String, String)| {
+            let known = index.files.get(path);
+            let known = known.filter(|known| known.hash == *blob)?;
+            Some(!known.problems.is_empty())
+        };
+        let new = listed.iter().filter(|file| known(file).is_none());
+        let new: Vec<String> = new.map(|(_, blob)| blob.clone()).collect();
+        let mut new = self.work.blobs(&new)?.into_iter();
+        let mut found = BTreeMap::new();
+        for file in listed {
+            let ours = known(&file).unwrap_or_else(|| {
+                // What git does not have here may say anything.
+                let text = new.next().flatten();
+                text.is_none_or(|text| read::names_us(&text))
+            });
+            let (path, blob) = file;
+            found.insert(path, LeftOut { blob, ours });
+        }
+        Ok(found)
+    }
+
+    /// Says what of the objects of the files that were read is to be stored.
+    fn fills(
+        &self,
+        index: &Index,
+        before: &Index,
+        read: Vec<Read>,
+        catalog: &Catalog,
+    ) -> Vec<Fill> {
+        // Of two files that hold the same object the first counts.
+        let (patches, _) = read::named(&index.files);
+        let mut places: HashMap<(&str, &str, &str), (&str, usize)> =
+            HashMap::with_capacity(index.files.len());
+        for (path, known) in &index.files {
+            if patches.contains(path.as_str()) {
+                continue;
+            }
+            for held in &known.objects {
+                let place = (path.as_str(), held.document);
+                places.entry(index.identity(held)).or_insert(place);
+            }
+        }
+        let statuses = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
+        let statuses = &*statuses;
+        let mut counting = Vec::new();
+        for read in read {
+            for Loaded { held, object } in read.objects {
+                let namespace = index.namespace_of(&held).to_owned();
+                let key = (
+                    held.resource.as_str(),
+                    namespace.as_str(),
+                    held.name.as_str(),
+                );
+                if places.get(&key) == Some(&(read.path.as_str(), held.document)) {
+                    let born = births::born(index, &read.path, &read.known, &held, &namespace);
+                    let born = born.unwrap_or_else(|| read.known.stat.written());
+                    counting.push((held, object, born, namespace));
+                }
+            }
+        }
+        let fills = on_every_core(counting, |(held, object, born, namespace)| {
+            let key = (namespace.clone(), held.name.clone());
+            let status = statuses.as_ref().and_then(|said| said.get(&key));
+            fill(index, held, object, born, &namespace, status, catalog)
+        });
+        // What was in a file and is in none any more.
+        let mut gone: Vec<Fill> = Vec::new();
+        for known in before.files.values() {
+            for held in &known.objects {
+                let identity = before.identity(held);
+                if !places.contains_key(&identity) {
+                    let (_, namespace, _) = identity;
+                    gone.push(Fill {
+                        key: Key {
+                            resource: held.resource.as_str().into(),
+                            namespace: namespace.to_owned(),
+                            name: held.name.clone(),
+                        },
+                        uid: uid(&held.resource, namespace, &held.name),
+                        state: None,
+                    });
+                }
+            }
+        }
+        gone.extend(fills);
+        gone
+    }
+}
+
+/// Reads the files whose stat changed.
+fn read_files<'p>(
+    reader: &Reader<'_>,
+    index: &Index,
+    paths: impl IntoIterator<Item = &'p String>,
+) -> Files<'p> {
+    let paths = paths.into_iter().collect();
+    let looked = on_every_core(paths, |path: &String| {
+        let known = index.files.get(path);
+        if let Some(known) = known {
+            match reader.folder.stat(path) {
+                Ok(Some(stat)) if known.stat.is_as(&stat) => return Some((path, None)),
+                Ok(None) if !reader.left_out.contains_key(path) => return None,
+                // Who reads it says what is wrong.
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Some((path, Some(reader.read(path, known))))
+    });
+    let mut files = Files::default();
+    for (path, looked) in looked.into_iter().flatten() {
+        match looked {
+            Some(Looked::At(read)) => files.read.push(*read),
+            Some(Looked::PutOff) => files.put_off = true,
+            Some(Looked::Gone) => continue,
+            Some(Looked::Same) | None => {}
+        }
+        files.paths.push(path);
+    }
+    files
+}
+
+/// Returns the files that say something new though they did not change: what they hold was another file's
+/// until now, or a kustomization named them as patches.
+fn uncovered(before: &Index, index: &Index) -> BTreeSet<String> {
+    let (were, _) = read::named(&before.files);
+    let (are, _) = read::named(&index.files);
+    let mut lost = HashSet::new();
+    for (path, known) in &before.files {
+        let now = index.files.get(path);
+        let now = now.filter(|_| !are.contains(path.as_str()));
+        if now.is_some_and(|now| now.hash == known.hash) {
+            continue;
+        }
+        let kept: HashSet<_> = now
+            .iter()
+            .flat_map(|now| &now.objects)
+            .map(|held| index.identity(held))
+            .collect();
+        let held = known.objects.iter().map(|held| before.identity(held));
+        lost.extend(held.filter(|held| !kept.contains(held)));
+    }
+    let takes_over = |path: &str, known: &Known| {
+        let mut held = known.objects.iter().map(|held| index.identity(held));
+        !are.contains(path) && (were.contains(path) || held.any(|held| lost.contains(&held)))
+    };
+    let files = index.files.iter();
+    let files = files.filter(|(path, known)| takes_over(path, known));
+    files.map(|(path, _)| path.clone()).collect()
+}
+
+/// The namespace that objects without one are in: that of the others, where they agree.
+fn only_namespace(index: &Index) -> String {
+    let all = index.files.values().flat_map(|known| &known.objects);
+    let named: BTreeSet<&str> = all
+        .map(|held| held.namespace.as_str())
+        .filter(|namespace| !namespace.is_empty())
+        .collect();
+    let mut named = named.into_iter();
+    match (named.next(), named.next()) {
+        (Some(only), None) => only.to_owned(),
+        _ => "default".to_owned(),
+    }
+}
