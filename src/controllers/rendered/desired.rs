@@ -101,8 +101,9 @@ pub fn desired(named: &Named<'_>, kind: &Kind, namespace: &str, owner: &Owner) -
             metadata.insert("namespace".to_owned(), namespace.into());
         }
     }
+    // Without the labels, which say whose it is: the same is the same whoever has it.
+    let hash = digest::of(&(named.id, &object));
     put(&mut object, "labels", tracking(named.id, owner));
-    let hash = digest::of(&object);
     let applied = (labels::APPLIED_HASH.to_owned(), short(&hash).into());
     put(&mut object, "annotations", [applied]);
     Desired {
