@@ -138,7 +138,11 @@ async fn create(
     let git = arguments.git_flags.on(&connection, environment)?;
     let api: Api<Release> = Api::namespaced(connection.client.clone(), &connection.namespace);
     if let Some(existing) = api.get_opt(&name).await? {
-        let same = existing_is_the_same(arguments, existing, &made, &git, say).await?;
+        let same = existing_is_the_same(arguments, existing, &made, &git, say).await;
+        let same = match (same, source) {
+            (Err(_), Err(no_reference)) => return Err(no_reference.into()),
+            (same, _) => same?,
+        };
         let commits = commits::of(&connection, options)?;
         let commits = commits.as_ref().filter(|_| !arguments.dry_run);
         let exit = commits::push_again(commits, say).await?;
