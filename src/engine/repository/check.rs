@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use super::propose::{PINS, RELEASES};
 use crate::api::pin::{Hold, ReleasePinSpec};
 use crate::connect::Repository;
 use crate::embedded::tree::between;
@@ -55,7 +56,7 @@ pub fn check(
         .problems
         .extend(problems.map(|problem| problem.what));
     let components = tree.places("openchoreo.dev/components");
-    let pins = tree.places("openchoreo.dev/releasepins");
+    let pins = tree.places(PINS);
     for ((namespace, name), place) in &pins {
         let Some(pin) = world.pin(&Key::new(namespace, name)) else {
             continue;
@@ -99,7 +100,7 @@ pub fn check(
         let changes = between(tree, base)?;
         for ((namespace, name), sides) in changes.releases {
             if let (Some(_), Some(_)) = sides
-                && let Some(place) = tree.place("openchoreo.dev/releases", &namespace, &name)
+                && let Some(place) = tree.place(RELEASES, &namespace, &name)
             {
                 checked.problems.push(format!(
                     "{}:{}: release {name} says something else than before, and a release never changes; make another one",
