@@ -34,6 +34,7 @@ pub mod digest;
 pub mod environment;
 pub mod interval;
 pub mod labels;
+pub mod lists;
 pub mod names;
 pub mod pin;
 pub mod reference;

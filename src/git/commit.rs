@@ -2,16 +2,22 @@
 //!
 //! On the branch that is checked out the files are edited first and `git commit --only` takes them: hooks see
 //! what they always see, signatures are made where the configuration says so, and what the user has staged
-//! of other files stays staged and uncommitted. Another branch is the matter of [`super::elsewhere`].
+//! of other files stays staged and uncommitted. Another branch is the matter of [`super::elsewhere`]. What
+//! hooks made of the commit is the matter of [`super::read_back`].
+
+mod error;
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::arguments::{Arguments, pathspecs};
 use super::journal::{Interrupted, Journal, Noted, hash};
-use super::{GitError, State, WorkTree, pathspecs, told};
+use super::read_back::HookNote;
+use super::{GitError, State, WorkTree, told};
+pub use error::CommitError;
 
 /// What becomes of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,143 +52,27 @@ pub struct Wanted<'a> {
     pub operation: &'a str,
     /// The branch; the one that is checked out where it is left out.
     pub branch: Option<&'a str>,
+    /// Tells whether two states of a file mean the same.
+    pub means_the_same: MeansTheSame,
 }
 
-/// A commit that was made.
+/// Tells whether two states of the file at a path mean the same, whatever their form; None is a file that is
+/// not there.
+pub type MeansTheSame = fn(path: &str, one: Option<&[u8]>, other: Option<&[u8]>) -> bool;
+
+/// A commit that git made and bowline read back. Its files mean the same as the edits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
     /// Its id.
     pub commit: String,
     /// The branch that it is on.
     pub branch: String,
-}
-
-/// Why no commit was made. Nothing is left behind.
-#[derive(Debug, thiserror::Error)]
-pub enum CommitError {
-    /// HEAD is detached.
-    #[error("no branch is checked out (HEAD is detached), so a commit would be lost")]
-    Detached,
-    /// Something is under way.
-    #[error("{0} is in progress")]
-    UnderWay(String),
-    /// A file that would be touched has changes that are not committed.
-    #[error("{path} has changes that are not committed")]
-    Dirty {
-        /// Which.
-        path: String,
-    },
-    /// A file that would be touched was never committed.
-    #[error("{path} is not committed yet")]
-    Untracked {
-        /// Which.
-        path: String,
-    },
-    /// Git does not see what a file that would be touched says.
-    #[error("git is told not to look at {path} (skip-worktree or assume-unchanged)")]
-    Hidden {
-        /// Which.
-        path: String,
-    },
-    /// A file has changed since the plan was made.
-    #[error("{path} has changed since the plan was made")]
-    Changed {
-        /// Which.
-        path: String,
-    },
-    /// Git is at work, or was killed at it.
-    #[error("git is at work here: {} is there", lock.display())]
-    Busy {
-        /// The file that says so.
-        lock: PathBuf,
-    },
-    /// The branch has another state of the file than the one that was planned from.
-    #[error("branch {branch} has another {path} than what is checked out")]
-    Differs {
-        /// The branch.
-        branch: String,
-        /// The file.
-        path: String,
-    },
-    /// The branch is checked out somewhere else.
-    #[error("branch {branch} is checked out in {place}")]
-    CheckedOut {
-        /// The branch.
-        branch: String,
-        /// Where.
-        place: String,
-    },
-    /// The name is none for a branch.
-    #[error("{0:?} is no name for a branch")]
-    NoBranchName(String),
-    /// Git or one of its hooks refused the commit.
-    #[error("git refused the commit, and everything is as it was{}: {said}", but_for(.left))]
-    Refused {
-        /// What they said.
-        said: String,
-        /// The files that a hook, or somebody, has changed meanwhile; they are left as they are.
-        left: Vec<String>,
-    },
-    /// Git could not be asked.
-    #[error(transparent)]
-    Git(#[from] GitError),
-}
-
-fn but_for(left: &[String]) -> String {
-    match left.is_empty() {
-        true => String::new(),
-        false => format!(" but for what became of {} meanwhile", left.join(", ")),
-    }
-}
-
-impl CommitError {
-    /// A refusal that left nothing behind.
-    pub(super) fn refused(error: GitError) -> Self {
-        match error {
-            GitError::Refused { said, .. } => Self::Refused {
-                said,
-                left: Vec::new(),
-            },
-            error => error.into(),
-        }
-    }
-
-    /// Tells whether what was planned from is no more.
-    pub fn is_stale(&self) -> bool {
-        matches!(
-            self,
-            Self::Changed { .. } | Self::Differs { .. } | Self::Busy { .. }
-        )
-    }
-
-    /// Says what the person can do.
-    pub fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Detached => "git switch BRANCH first, or name one with --branch".to_owned(),
-            Self::UnderWay(_) => "finish it or abort it first: git status says how".to_owned(),
-            Self::Dirty { path } => format!(
-                "git diff HEAD -- {path} shows them; commit them, git stash them, or git restore --staged --worktree {path}"
-            ),
-            Self::Untracked { path } => format!("git add {path}, and commit it first"),
-            Self::Hidden { path } => format!(
-                "git update-index --no-skip-worktree --no-assume-unchanged {path}, and look at git diff {path}"
-            ),
-            Self::Refused { left, .. } if !left.is_empty() => {
-                let left = left.join(" ");
-                format!(
-                    "git diff HEAD -- {left} shows it; git restore --staged --worktree {left} puts it back"
-                )
-            }
-            Self::Changed { .. } => "look at the new plan: do it again".to_owned(),
-            Self::Busy { lock } => format!(
-                "wait for it; if no git runs any more, remove {}",
-                lock.display()
-            ),
-            Self::Differs { branch, .. } => format!("git switch {branch}, and run it there"),
-            Self::CheckedOut { place, .. } => format!("run it there: --repo {place}"),
-            Self::NoBranchName(_) | Self::Refused { .. } | Self::Git(_) => return None,
-        })
-    }
+    /// The first line of its message.
+    pub subject: String,
+    /// Whether the branch is checked out in this work tree.
+    pub here: bool,
+    /// Notes about changes by hooks.
+    pub notes: Vec<HookNote>,
 }
 
 /// How long somebody else's git may take.
@@ -241,6 +131,14 @@ impl WorkTree {
             file: file.to_owned(),
             error,
         })
+    }
+
+    /// Runs a command on paths that [`pathspecs`] wrote.
+    pub(super) fn on_paths(&self, command: Arguments, paths: &[u8]) -> Result<String, GitError> {
+        let command = command.flag("--pathspec-from-file=-");
+        let command = command.flag("--pathspec-file-nul");
+        let output = self.output(self.root(), &command, &[], paths)?;
+        told(command.command(), output)
     }
 
     /// Replaces a file of the work tree, whole or not at all, and keeps its permissions.
@@ -337,7 +235,7 @@ impl WorkTree {
             return Ok(());
         }
         // `H path`; another letter for what is not looked at.
-        let listed = self.ask(["ls-files", "-v", "-z"])?;
+        let listed = self.ask(Arguments::plain("ls-files", ["-v", "-z"]))?;
         let tags: HashMap<&str, &str> = listed
             .split('\0')
             .filter_map(|line| line.split_once(' '))
@@ -365,17 +263,12 @@ impl Turn<'_> {
             (Some(branch), own) if own.as_deref() != Some(branch) => {
                 self.elsewhere(&state, branch, wanted)
             }
-            (_, Some(branch)) => self.here(&state, branch, wanted),
+            (_, Some(branch)) => self.here(&state, &branch, wanted),
             (_, None) => Err(CommitError::Detached),
         }
     }
 
-    fn here(
-        &self,
-        state: &State,
-        branch: String,
-        wanted: &Wanted<'_>,
-    ) -> Result<Made, CommitError> {
+    fn here(&self, state: &State, branch: &str, wanted: &Wanted<'_>) -> Result<Made, CommitError> {
         let tree = self.tree;
         let message = tree.notes().join("message");
         tree.write_private(&message, wanted.message.as_bytes())?;
@@ -393,11 +286,9 @@ impl Turn<'_> {
         if let Err(error) = made {
             self.undo(&journal, error)?;
         }
+        let read = self.read_back_here(state.head.as_deref(), branch, wanted, &journal);
         tree.end_journal()?;
-        let commit = tree.commit_of("HEAD")?.ok_or(GitError::NotUnderstood {
-            command: "rev-parse HEAD",
-        })?;
-        Ok(Made { commit, branch })
+        read
     }
 
     /// Puts everything back, unless the commit was made all the same: git can be stopped after it.
@@ -408,9 +299,17 @@ impl Turn<'_> {
         }
         // Where putting back fails as well, the journal stays for the next one.
         let (_, left) = tree.put_back(journal)?;
+        let created = journal.files.iter().filter(|noted| noted.created);
+        let created: Vec<&str> = created.map(|noted| noted.path.as_str()).collect();
+        let (new, left): (Vec<String>, Vec<String>) = left
+            .into_iter()
+            .partition(|path| created.contains(&path.as_str()));
+        if !new.is_empty() {
+            tree.forget(&new.iter().map(String::as_str).collect::<Vec<_>>())?;
+        }
         tree.end_journal()?;
         Err(match error {
-            CommitError::Refused { said, .. } => CommitError::Refused { said, left },
+            CommitError::Refused { said, .. } => CommitError::Refused { said, left, new },
             error => error,
         })
     }
@@ -438,36 +337,10 @@ impl Turn<'_> {
         let created = paths(&|edit| edit.before.is_none());
         if !created.is_empty() {
             // Git commits only what it knows by name.
-            let output = tree.output(
-                tree.root(),
-                [
-                    "add",
-                    "--intent-to-add",
-                    "--pathspec-from-file=-",
-                    "--pathspec-file-nul",
-                ],
-                &[],
-                &created,
-            )?;
-            told("add", output)?;
+            tree.on_paths(Arguments::plain("add", ["--intent-to-add"]), &created)?;
         }
-        let message = message.to_string_lossy();
-        let output = tree.output(
-            tree.root(),
-            [
-                "commit",
-                "--only",
-                "--quiet",
-                "--cleanup=whitespace",
-                "--file",
-                &message,
-                "--pathspec-from-file=-",
-                "--pathspec-file-nul",
-            ],
-            &[],
-            &paths(&|_| true),
-        )?;
-        told("commit", output)
+        let commit = Arguments::plain("commit", ["--only", "--quiet", "--cleanup=whitespace"]);
+        tree.on_paths(commit.value("--file", message), &paths(&|_| true))
             .map(drop)
             .map_err(CommitError::refused)
     }

@@ -7,6 +7,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use super::arguments::{Arguments, is_branch_name};
 use super::commit::{CommitError, FileEdit, Made, Turn, Wanted};
 use super::{GitError, State, WorkTree, told};
 
@@ -28,21 +29,21 @@ impl Turn<'_> {
         // It is put together anew every time.
         let _ = std::fs::remove_file(&index);
         let commit = built?;
+        // Nothing has it yet, so there is nothing to take back.
+        let read = tree.read_back(Some(&base), &commit, wanted)?;
+        let made = read
+            .made(branch, false)
+            .map_err(|what| CommitError::Altered {
+                what,
+                commit: commit.clone(),
+                kept: None,
+            })?;
         let old = known.unwrap_or_else(|| "0".repeat(commit.len()));
         let subject = wanted.message.lines().next().unwrap_or_default();
-        let moved = tree.ask([
-            "update-ref",
-            "-m",
-            subject,
-            reference.as_str(),
-            commit.as_str(),
-            old.as_str(),
-        ]);
-        match moved {
-            Ok(_) => Ok(Made {
-                commit,
-                branch: branch.to_owned(),
-            }),
+        let update = Arguments::of("update-ref").short("-m", subject);
+        let update = update.operand(&reference).operand(&commit).operand(&old);
+        match tree.ask(update) {
+            Ok(_) => Ok(made),
             Err(GitError::Refused { .. }) => Err(CommitError::Changed {
                 path: format!("branch {branch}"),
             }),
@@ -53,46 +54,39 @@ impl Turn<'_> {
     fn build(&self, index: &Path, base: &str, wanted: &Wanted<'_>) -> Result<String, CommitError> {
         let tree = self.tree;
         let own: [(&str, &OsStr); 1] = [("GIT_INDEX_FILE", index.as_os_str())];
-        let run = |arguments: &[&str], input: &[u8]| -> Result<String, GitError> {
-            let output = tree.output(tree.root(), arguments.iter().copied(), &own, input)?;
-            told(arguments.first().copied().unwrap_or_default(), output)
+        let run = |arguments: Arguments, input: &[u8]| -> Result<String, GitError> {
+            let output = tree.output(tree.root(), &arguments, &own, input)?;
+            told(arguments.command(), output)
         };
-        run(&["read-tree", base], b"")?;
+        run(Arguments::of("read-tree").operand(base), b"")?;
         let mut entries = String::new();
         let zero = "0".repeat(base.len());
         for edit in wanted.edits {
             match &edit.after {
                 None => entries += &format!("0 {zero}\t{}\0", edit.path),
                 Some(bytes) => {
-                    let path = format!("--path={}", edit.path);
-                    let blob = run(&["hash-object", "-w", "--stdin", &path], bytes)?;
+                    let hash = Arguments::plain("hash-object", ["-w", "--stdin"]);
+                    let blob = run(hash.value("--path", &edit.path), bytes)?;
                     let mode = self.mode(edit);
                     entries += &format!("{mode} {}\t{}\0", blob.trim(), edit.path);
                 }
             }
         }
-        run(&["update-index", "-z", "--index-info"], entries.as_bytes())?;
-        let made = run(&["write-tree"], b"")?;
+        let update = Arguments::plain("update-index", ["-z", "--index-info"]);
+        run(update, entries.as_bytes())?;
+        let made = run(Arguments::of("write-tree"), b"")?;
         let message = tree.notes().join("message");
         tree.write_private(&message, wanted.message.as_bytes())?;
-        let message = message.to_string_lossy();
-        run(
-            &[
-                "hook",
-                "run",
-                "--ignore-missing",
-                "commit-msg",
-                "--",
-                &message,
-            ],
-            b"",
-        )
-        .map_err(CommitError::refused)?;
-        let mut arguments = vec!["commit-tree", made.trim(), "-p", base, "-F", &message];
+        let hook = Arguments::plain("hook", ["run", "--ignore-missing", "commit-msg"]);
+        run(hook.behind_dashes(&message), b"").map_err(CommitError::refused)?;
+        let mut arguments = Arguments::of("commit-tree")
+            .short("-p", base)
+            .short("-F", &message)
+            .operand(made.trim());
         if self.signs()? {
-            arguments.push("-S");
+            arguments = arguments.flag("-S");
         }
-        let commit = run(&arguments, b"").map_err(CommitError::refused)?;
+        let commit = run(arguments, b"").map_err(CommitError::refused)?;
         Ok(commit.trim().to_owned())
     }
 
@@ -113,14 +107,22 @@ impl Turn<'_> {
 
     /// Tells whether the configuration wants commits signed; `git commit` asks it by itself.
     fn signs(&self) -> Result<bool, GitError> {
-        let arguments = ["config", "--type=bool", "--get", "commit.gpgSign"];
-        let output = self.tree.output(self.tree.root(), arguments, &[], b"")?;
+        let question = Arguments::plain("config", ["--type=bool", "--get", "commit.gpgSign"]);
+        let output = self.tree.output(self.tree.root(), &question, &[], b"")?;
         Ok(output.status.success() && output.stdout.starts_with(b"true"))
     }
 }
 
 fn reference(branch: &str) -> String {
     format!("refs/heads/{branch}")
+}
+
+/// Refuses a text that is no name for a branch.
+pub fn check_branch_name(name: &str) -> Result<(), CommitError> {
+    match is_branch_name(name) {
+        true => Ok(()),
+        false => Err(CommitError::NoBranchName(name.to_owned())),
+    }
 }
 
 impl WorkTree {
@@ -132,9 +134,7 @@ impl WorkTree {
         wanted: &Wanted<'_>,
     ) -> Result<(), CommitError> {
         let reference = reference(branch);
-        if !self.is_branch_name(branch) {
-            return Err(CommitError::NoBranchName(branch.to_owned()));
-        }
+        check_branch_name(branch)?;
         if let Some(place) = self.checked_out(&reference)? {
             return Err(CommitError::CheckedOut {
                 branch: branch.to_owned(),
@@ -149,12 +149,6 @@ impl WorkTree {
             (_, None) => Err(CommitError::Detached),
             (None, Some(_)) => Ok(()),
         }
-    }
-
-    /// Tells whether a name is one for a branch, and no other way to write one.
-    fn is_branch_name(&self, name: &str) -> bool {
-        let said = self.ask(["check-ref-format", "--branch", name]);
-        !name.starts_with("refs/") && said.is_ok_and(|said| said.trim_end() == name)
     }
 
     /// The files have to be on the branch as they are here.
@@ -177,7 +171,7 @@ impl WorkTree {
 
     /// Finds the work tree that a branch is checked out in.
     fn checked_out(&self, reference: &str) -> Result<Option<String>, GitError> {
-        let listed = self.ask(["worktree", "list", "--porcelain"])?;
+        let listed = self.ask(Arguments::plain("worktree", ["list", "--porcelain"]))?;
         let mut place = None;
         for line in listed.lines() {
             if let Some(found) = line.strip_prefix("worktree ") {
@@ -192,8 +186,9 @@ impl WorkTree {
 
     /// Tells whether a branch is being rebased in some work tree: what is put on it meanwhile would stop that.
     fn is_rebased(&self, reference: &str) -> Result<bool, GitError> {
-        let common = self.ask(["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
-        let common = PathBuf::from(common.trim_end());
+        let question =
+            Arguments::plain("rev-parse", ["--path-format=absolute", "--git-common-dir"]);
+        let common = PathBuf::from(self.ask(question)?.trim_end());
         let others = std::fs::read_dir(common.join("worktrees"));
         let others = others.into_iter().flatten().flatten();
         let folders = others.map(|other| other.path()).chain([common]);

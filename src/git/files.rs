@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use super::arguments::Arguments;
 use super::{GitError, WorkTree, told};
 
 impl WorkTree {
@@ -25,9 +26,8 @@ impl WorkTree {
 
     /// Tells whether git ignores what is written to a path.
     pub fn ignores(&self, path: &str) -> Result<bool, GitError> {
-        let path = format!("./{path}");
-        let arguments = ["check-ignore", "--quiet", "--", path.as_str()];
-        let output = self.output(&self.root, arguments, &[], b"")?;
+        let question = Arguments::plain("check-ignore", ["--quiet"]).operand(format!("./{path}"));
+        let output = self.output(&self.root, &question, &[], b"")?;
         match output.status.code() {
             Some(1) => Ok(false),
             _ => told("check-ignore", output).map(|_| true),
@@ -36,18 +36,14 @@ impl WorkTree {
 
     /// Lists the files below the directory that was named that are not as in a commit, or not in git at all.
     pub fn changed_since(&self, commit: &str) -> Result<Vec<String>, GitError> {
-        let told = [
-            "diff",
-            "--name-only",
-            "-z",
-            "--no-renames",
-            commit,
-            "--",
-            ".",
-        ];
-        let changed = self.ask_in(&self.scope, told)?;
-        let told = ["ls-files", "-z", "-o", "--exclude-standard", "--full-name"];
-        let new = self.ask_in(&self.scope, told)?;
+        let question = Arguments::plain("diff", ["--name-only", "-z", "--no-renames"]);
+        let question = question.operand(commit).below();
+        let changed = self.ask_in(&self.scope, &question)?;
+        let question = Arguments::plain(
+            "ls-files",
+            ["-z", "-o", "--exclude-standard", "--full-name"],
+        );
+        let new = self.ask_in(&self.scope, &question)?;
         let files = changed.split('\0').chain(new.split('\0'));
         let files = files.filter(|file| !file.is_empty());
         Ok(files.map(str::to_owned).collect())
@@ -55,10 +51,9 @@ impl WorkTree {
 
     /// Lists the files below the directory that was named: tracked ones, and others that are not ignored.
     pub fn files(&self) -> Result<Files, GitError> {
-        let listed = self.ask_in(
-            &self.scope,
+        let question = Arguments::plain(
+            "ls-files",
             [
-                "ls-files",
                 "-z",
                 "-c",
                 "-o",
@@ -67,7 +62,8 @@ impl WorkTree {
                 "--exclude-standard",
                 "--full-name",
             ],
-        )?;
+        );
+        let listed = self.ask_in(&self.scope, &question)?;
         Ok(Files::read(&listed))
     }
 }

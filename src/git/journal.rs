@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{GitError, WorkTree, pathspecs};
+use super::arguments::{Arguments, is_object_id, pathspecs};
+use super::{GitError, WorkTree};
 
 /// What is about to be done.
 #[derive(Debug, Serialize, Deserialize)]
@@ -73,14 +74,14 @@ impl std::fmt::Display for Interrupted {
                     true => Ok(()),
                     false => write!(
                         f,
-                        ", and left alone because they changed since: {}",
+                        "; these files changed afterwards and were not touched: {}",
                         left.join(", ")
                     ),
                 }
             }
             Self::Overtaken { subject } => write!(
                 f,
-                "\"{subject}\" was interrupted, and other commits came since: see git status for what it left"
+                "\"{subject}\" was interrupted, and newer commits exist: see git status"
             ),
         }
     }
@@ -153,7 +154,8 @@ impl WorkTree {
 
     /// Tells whether a commit of the operation is among those that came since.
     pub(super) fn is_made(&self, journal: &Journal) -> Result<bool, GitError> {
-        let commits = self.log("HEAD", journal.head.as_deref(), &[])?;
+        let head = journal.head.as_deref().filter(|head| is_object_id(head));
+        let commits = self.log("HEAD", head)?;
         let id = journal.operation.as_str();
         Ok(commits.iter().any(|commit| {
             let mut trailers = commit.trailers().into_iter();
@@ -167,8 +169,7 @@ impl WorkTree {
         let mut removed = Vec::new();
         let dirty = self.state()?.dirty;
         for noted in &journal.files {
-            let file = self.root().join(&noted.path);
-            let there = std::fs::read(&file).ok().map(|bytes| hash(&bytes));
+            let there = self.noted_now(noted)?;
             match (there == noted.after, noted.created) {
                 (true, true) if noted.after.is_some() => removed.push(noted.path.as_str()),
                 (true, _) => restored.push(noted.path.as_str()),
@@ -181,37 +182,11 @@ impl WorkTree {
         }
         let stdin = |paths: &[&str]| pathspecs(paths.iter().copied());
         if !restored.is_empty() {
-            let output = self.output(
-                self.root(),
-                [
-                    "restore",
-                    "--source=HEAD",
-                    "--staged",
-                    "--worktree",
-                    "--pathspec-from-file=-",
-                    "--pathspec-file-nul",
-                ],
-                &[],
-                &stdin(&restored),
-            )?;
-            super::told("restore", output)?;
+            let restore = Arguments::plain("restore", ["--source=HEAD", "--staged", "--worktree"]);
+            self.on_paths(restore, &stdin(&restored))?;
         }
         if !removed.is_empty() {
-            let output = self.output(
-                self.root(),
-                [
-                    "rm",
-                    "--cached",
-                    "--force",
-                    "--quiet",
-                    "--ignore-unmatch",
-                    "--pathspec-from-file=-",
-                    "--pathspec-file-nul",
-                ],
-                &[],
-                &stdin(&removed),
-            )?;
-            super::told("rm", output)?;
+            self.forget(&removed)?;
             for path in &removed {
                 let file = self.root().join(path);
                 match std::fs::remove_file(&file) {
@@ -223,5 +198,23 @@ impl WorkTree {
             }
         }
         Ok((restored.len() + removed.len(), left))
+    }
+
+    /// Returns the hash of what a file is now; None where it is not there.
+    fn noted_now(&self, noted: &Noted) -> Result<Option<String>, GitError> {
+        let file = self.inside(&noted.path)?;
+        Ok(std::fs::read(file).ok().map(|bytes| hash(&bytes)))
+    }
+
+    /// Tells whether a file is as the journal says that it is about to be.
+    pub(super) fn is_as_noted(&self, noted: &Noted) -> Result<bool, GitError> {
+        Ok(self.noted_now(noted)? == noted.after)
+    }
+
+    /// Takes files out of the index; on disk they stay as they are.
+    pub(super) fn forget(&self, paths: &[&str]) -> Result<(), GitError> {
+        let remove = Arguments::plain("rm", ["--cached", "--force", "--quiet", "--ignore-unmatch"]);
+        let paths = pathspecs(paths.iter().copied());
+        self.on_paths(remove, &paths).map(drop)
     }
 }

@@ -1,11 +1,12 @@
 //! What was committed: who, when, why, and which files.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::iter::Peekable;
 use std::str::Split;
 
 use jiff::Timestamp;
 
+use super::arguments::Arguments;
 use super::{GitError, WorkTree};
 
 /// One commit with the files that it changed, against its first parent.
@@ -79,23 +80,34 @@ impl Commit {
         text.join("\n\n").trim().to_owned()
     }
 
-    /// Returns the paragraphs behind the subject, each with its trailers where it is made of them.
     fn parts(&self) -> Vec<Part<'_>> {
-        let lines: Vec<&str> = self.message.trim_end().lines().collect();
-        let paragraphs = lines.split(|line| line.trim().is_empty());
-        let paragraphs: Vec<&[&str]> = paragraphs.filter(|lines| !lines.is_empty()).collect();
-        let last = paragraphs.len().saturating_sub(1);
-        let numbered = paragraphs.into_iter().enumerate().skip(1);
-        numbered
-            .map(|(at, lines)| {
-                let trailers = trailers(lines);
-                let counts = |found: &Vec<Trailer<'_>>| {
-                    at == last || found.iter().any(|(word, _)| word.starts_with(OURS))
-                };
-                (lines.to_vec(), trailers.filter(counts))
-            })
-            .collect()
+        parts(&self.message)
     }
+}
+
+/// Returns the trailers of a message that bowline wrote, in their order.
+pub(super) fn own_trailers(message: &str) -> Vec<Trailer<'_>> {
+    let trailers = parts(message).into_iter().filter_map(|(_, found)| found);
+    let own = |(word, _): &Trailer<'_>| word.starts_with(OURS);
+    trailers.flatten().filter(own).collect()
+}
+
+/// Returns the paragraphs behind the subject, each with its trailers where it is made of them.
+fn parts(message: &str) -> Vec<Part<'_>> {
+    let lines: Vec<&str> = message.trim_end().lines().collect();
+    let paragraphs = lines.split(|line| line.trim().is_empty());
+    let paragraphs: Vec<&[&str]> = paragraphs.filter(|lines| !lines.is_empty()).collect();
+    let last = paragraphs.len().saturating_sub(1);
+    let numbered = paragraphs.into_iter().enumerate().skip(1);
+    numbered
+        .map(|(at, lines)| {
+            let trailers = trailers(lines);
+            let counts = |found: &Vec<Trailer<'_>>| {
+                at == last || found.iter().any(|(word, _)| word.starts_with(OURS))
+            };
+            (lines.to_vec(), trailers.filter(counts))
+        })
+        .collect()
 }
 
 /// How every trailer of ours begins.
@@ -129,20 +141,13 @@ const PLAIN: [&str; 5] = [
 ];
 
 impl WorkTree {
-    /// Lists the commits of a revision, or those that it has and an older one does not, newest first.
-    ///
-    /// `paths` limits it to commits that changed one of them; without any, all commits are listed, and a
-    /// merge with what it changed against its first parent.
-    pub fn log(
-        &self,
-        revision: &str,
-        since: Option<&str>,
-        paths: &[&str],
-    ) -> Result<Vec<Commit>, GitError> {
-        match self.log_with("--find-renames", revision, since, paths) {
+    /// Lists the commits of a revision, or those that it has and an older one does not, newest first. A merge
+    /// has the files that it changed against its first parent.
+    pub fn log(&self, revision: &str, since: Option<&str>) -> Result<Vec<Commit>, GitError> {
+        match self.log_with("--find-renames", revision, since) {
             // To compare files one has to have them; that they are the same is told by their ids.
             Err(error) if error.is_of_partial_clone() => {
-                self.log_with("--find-renames=100%", revision, since, paths)
+                self.log_with("--find-renames=100%", revision, since)
             }
             answer => answer,
         }
@@ -150,34 +155,31 @@ impl WorkTree {
 
     fn log_with(
         &self,
-        renames: &str,
+        renames: &'static str,
         revision: &str,
         since: Option<&str>,
-        paths: &[&str],
     ) -> Result<Vec<Commit>, GitError> {
         let range = match since {
             Some(since) => format!("{since}..{revision}"),
             None => revision.to_owned(),
         };
-        let format = format!("--format={BEGIN}%H%x00%P%x00%an <%ae>%x00%at%x00%ct%x00%B%x00");
-        let mut arguments: Vec<&str> = PLAIN.iter().flat_map(|set| ["-c", set]).collect();
-        arguments.extend([
+        let format = format!("{BEGIN}%H%x00%P%x00%an <%ae>%x00%at%x00%ct%x00%B%x00");
+        let question = Arguments::plain(
             "log",
-            "-z",
-            "--raw",
-            "--no-abbrev",
-            "--diff-merges=first-parent",
-            renames,
-            // No order of the user's for files.
-            "-O/dev/null",
-            "--topo-order",
-            format.as_str(),
-            range.as_str(),
-            "--",
-        ]);
-        arguments.extend(paths);
-        let output = self.output(self.root(), arguments, &[], b"")?;
-        Ok(commits(&super::told("log", output)?))
+            [
+                "-z",
+                "--raw",
+                "--no-abbrev",
+                "--diff-merges=first-parent",
+                renames,
+                // No order of the user's for files.
+                "-O/dev/null",
+                "--topo-order",
+            ],
+        );
+        let question = PLAIN.into_iter().fold(question, Arguments::setting);
+        let question = question.value("--format", format).operand(range).paths([]);
+        Ok(commits(&self.ask(question)?))
     }
 
     /// Reads blobs that the log names; None for those that a partial clone lacks and cannot fetch.
@@ -186,12 +188,14 @@ impl WorkTree {
             Err(error) if error.is_of_partial_clone() => {}
             answer => return answer,
         }
-        let listed = self.ask([
+        let listed = self.ask(Arguments::plain(
             "cat-file",
-            "--batch-all-objects",
-            "--unordered",
-            "--batch-check=%(objectname)",
-        ])?;
+            [
+                "--batch-all-objects",
+                "--unordered",
+                "--batch-check=%(objectname)",
+            ],
+        ))?;
         let here: HashSet<&str> = listed.lines().collect();
         let is_here = |id: &&String| here.contains(id.as_str());
         let some: Vec<String> = ids.iter().filter(is_here).cloned().collect();
@@ -208,10 +212,36 @@ impl WorkTree {
         if paths.is_empty() {
             return Ok(false);
         }
-        let mut arguments = vec!["rev-list", "-1", "--first-parent", revision, "--"];
-        arguments.extend(paths);
-        let output = self.output(self.root(), arguments, &[], b"")?;
-        Ok(!super::told("rev-list", output)?.is_empty())
+        let question = Arguments::plain("rev-list", ["-1", "--first-parent"]);
+        let question = question.operand(revision).paths(paths.iter().copied());
+        Ok(!self.ask(question)?.is_empty())
+    }
+
+    /// Returns the same work tree, read without `git replace` and without grafts: commits are as they were
+    /// committed.
+    pub fn unreplaced(&self) -> WorkTree {
+        let mut own = self.clone();
+        let none = self.notes().join("no-grafts");
+        let variables = [
+            ("GIT_NO_REPLACE_OBJECTS", "1".into()),
+            ("GIT_GRAFT_FILE", none.into_os_string()),
+        ];
+        own.variables
+            .extend(variables.map(|(name, value)| (name.into(), value)));
+        own
+    }
+
+    /// Lists the objects that `git replace` or a graft replaces.
+    pub fn replaced(&self) -> Result<BTreeSet<String>, GitError> {
+        let question = Arguments::plain(
+            "for-each-ref",
+            ["--format=%(refname:lstrip=2)", "refs/replace/"],
+        );
+        let listed = self.ask(question)?;
+        let grafts = self.common_dir.join("info").join("grafts");
+        let grafts = std::fs::read_to_string(grafts).unwrap_or_default();
+        let grafts = grafts.lines().filter_map(|line| line.split(' ').next());
+        Ok(listed.lines().chain(grafts).map(str::to_owned).collect())
     }
 
     /// Says where the log of a shallow clone ends; None where it is whole.

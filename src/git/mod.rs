@@ -6,12 +6,14 @@
 //!
 //! Everything blocks; whoever must not wait calls it from a thread that may.
 
+mod arguments;
 pub mod commit;
 mod elsewhere;
 mod files;
 mod journal;
 pub mod log;
 pub mod push;
+pub mod read_back;
 pub mod state;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +22,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+pub use arguments::NoAddress;
+use arguments::{Arguments, is_object_id};
+pub use elsewhere::check_branch_name;
 pub use files::Files;
 pub use state::State;
 
@@ -30,7 +35,7 @@ pub enum GitError {
     #[error("git cannot be started ({0}); install it, or put it on the PATH")]
     NoGit(std::io::Error),
     /// The directory is in no work tree.
-    #[error("{} is in no git work tree ({why})", directory.display())]
+    #[error("{} is not in a git work tree ({why})", directory.display())]
     NoWorkTree {
         /// The directory.
         directory: PathBuf,
@@ -53,11 +58,21 @@ pub enum GitError {
         /// Why.
         error: std::io::Error,
     },
+    /// A value that git would read as an option, or cannot be given.
+    #[error(
+        "git {command} does not get {value:?}: a value must not begin with \"-\" or have a NUL character"
+    )]
+    Argument {
+        /// The command.
+        command: &'static str,
+        /// The value.
+        value: String,
+    },
     /// A path that is none of the work tree's.
-    #[error("{0:?} leads out of the work tree, or into git's own directory")]
+    #[error("{0:?} is outside the work tree, or inside the .git directory")]
     Outside(String),
     /// Git's answer makes no sense.
-    #[error("git {command} answered in a way that is not understood")]
+    #[error("unexpected output of git {command}")]
     NotUnderstood {
         /// What it was told.
         command: &'static str,
@@ -66,20 +81,28 @@ pub enum GitError {
 
 impl GitError {
     /// Tells whether something is missing that a partial clone would have to fetch.
-    fn is_of_partial_clone(&self) -> bool {
+    pub fn is_of_partial_clone(&self) -> bool {
         matches!(self, Self::Refused { said, .. } if said.contains("promisor remote"))
     }
 }
 
-/// Variables that would point git somewhere else than where it is told to look, or make it read paths in
-/// another way.
-const ELSEWHERE: [&str; 10] = [
+/// Variables that point git to another repository or another history than the one that bowline names, or
+/// change how git reads paths. A hook of git that runs bowline sets several of them.
+const ELSEWHERE: [&str; 18] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",
     "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_NAMESPACE",
     "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
     "GIT_LITERAL_PATHSPECS",
     "GIT_GLOB_PATHSPECS",
     "GIT_NOGLOB_PATHSPECS",
@@ -122,12 +145,13 @@ impl WorkTree {
             program: program(&variables),
             variables,
         };
-        let answer = found.ask([
+        let question = Arguments::plain(
             "rev-parse",
-            "--show-toplevel",
-            "--absolute-git-dir",
-            "--git-common-dir",
-        ]);
+            ["--show-toplevel", "--absolute-git-dir", "--git-common-dir"],
+        );
+        // A directory of somebody else's work tree can have the form of a bare repository, and its
+        // configuration can name programs.
+        let answer = found.ask(question.setting("safe.bareRepository=explicit"));
         let answer = answer.map_err(|error| match error {
             GitError::Refused { said, .. } => no_work_tree(said),
             error => error,
@@ -162,8 +186,10 @@ impl WorkTree {
 
     /// Returns the commit that a revision and what is checked out both come from; None where there is none.
     pub fn merge_base(&self, revision: &str) -> Result<Option<String>, GitError> {
-        let arguments = ["merge-base", "--", revision, "HEAD"];
-        let output = self.output(&self.root, arguments, &[], b"")?;
+        let question = Arguments::of("merge-base")
+            .operand(revision)
+            .operand("HEAD");
+        let output = self.output(&self.root, &question, &[], b"")?;
         match output.status.code() {
             Some(1) => Ok(None),
             _ => told("merge-base", output).map(|said| Some(said.trim().to_owned())),
@@ -176,7 +202,8 @@ impl WorkTree {
     }
 
     fn blob_named(&self, name: &str) -> Result<Option<Vec<u8>>, GitError> {
-        let output = self.output(&self.root, ["cat-file", "blob", name], &[], b"")?;
+        let question = Arguments::plain("cat-file", ["blob"]).operand(name);
+        let output = self.output(&self.root, &question, &[], b"")?;
         Ok(output.status.success().then_some(output.stdout))
     }
 
@@ -204,12 +231,8 @@ impl WorkTree {
             .iter()
             .flat_map(|name| [name.as_str(), "\n"])
             .collect();
-        let output = self.output(
-            &self.root,
-            ["cat-file", "--batch", "--buffer"],
-            &[],
-            asked.as_bytes(),
-        )?;
+        let question = Arguments::plain("cat-file", ["--batch", "--buffer"]);
+        let output = self.output(&self.root, &question, &[], asked.as_bytes())?;
         let broken = || GitError::NotUnderstood {
             command: "cat-file --batch",
         };
@@ -243,14 +266,16 @@ impl WorkTree {
 
     /// Tells whether a commit is another one or comes before it.
     pub fn is_within(&self, commit: &str, other: &str) -> Result<bool, GitError> {
-        let arguments = ["merge-base", "--is-ancestor", commit, other];
-        let output = self.output(&self.root, arguments, &[], b"")?;
+        let question = Arguments::plain("merge-base", ["--is-ancestor"]);
+        let question = question.operand(commit).operand(other);
+        let output = self.output(&self.root, &question, &[], b"")?;
         Ok(output.status.success())
     }
 
     /// Lists the files that differ between two commits.
     pub fn changed_between(&self, one: &str, other: &str) -> Result<BTreeSet<String>, GitError> {
-        let listed = self.ask(["diff-tree", "-r", "-z", "--name-only", one, other])?;
+        let question = Arguments::plain("diff-tree", ["-r", "-z", "--name-only"]);
+        let listed = self.ask(question.operand(one).operand(other))?;
         let files = listed.split('\0').filter(|file| !file.is_empty());
         Ok(files.map(str::to_owned).collect())
     }
@@ -258,45 +283,36 @@ impl WorkTree {
     /// Returns the commit that a revision names; None where it names none.
     pub fn commit_of(&self, revision: &str) -> Result<Option<String>, GitError> {
         let name = format!("{revision}^{{commit}}");
-        let output = self.output(
-            &self.root,
-            [
-                "rev-parse",
-                "--verify",
-                "--quiet",
-                "--end-of-options",
-                name.as_str(),
-            ],
-            &[],
-            b"",
-        )?;
+        let question = Arguments::plain("rev-parse", ["--verify", "--quiet"]).operand(name);
+        let output = match self.output(&self.root, &question, &[], b"") {
+            // A text that begins with `-` names no commit.
+            Err(GitError::Argument { .. }) => return Ok(None),
+            output => output?,
+        };
         let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        Ok(output.status.success().then_some(said))
+        // Git answers `^ID` for `^REVISION`.
+        Ok(Some(said).filter(|said| output.status.success() && is_object_id(said)))
     }
 
     /// Runs git in the root of the work tree and returns what it printed.
-    pub(crate) fn ask<const N: usize>(&self, arguments: [&str; N]) -> Result<String, GitError> {
-        self.ask_in(&self.root, arguments)
+    fn ask(&self, arguments: Arguments) -> Result<String, GitError> {
+        self.ask_in(&self.root, &arguments)
     }
 
-    fn ask_in<const N: usize>(
-        &self,
-        directory: &Path,
-        arguments: [&str; N],
-    ) -> Result<String, GitError> {
+    fn ask_in(&self, directory: &Path, arguments: &Arguments) -> Result<String, GitError> {
         let output = self.output(directory, arguments, &[], b"")?;
-        let shown = arguments.first().copied().unwrap_or_default();
-        told(shown, output)
+        told(arguments.command(), output)
     }
 
     /// Runs git with something on its standard input, and with variables of its own.
-    fn output<'a>(
+    fn output(
         &self,
         directory: &Path,
-        arguments: impl IntoIterator<Item = &'a str>,
+        arguments: &Arguments,
         variables: &[(&str, &OsStr)],
         input: &[u8],
     ) -> Result<Output, GitError> {
+        let arguments = arguments.list()?;
         let mut command = Command::new(&self.program);
         command
             // Not by the directory of the process: with it, or with a program that is still to be looked for,
@@ -348,15 +364,6 @@ fn is_program(file: &Path) -> bool {
     let runs = |_: &std::fs::Metadata| true;
     file.metadata()
         .is_ok_and(|found| found.is_file() && runs(&found))
-}
-
-/// Writes paths as `--pathspec-from-file` reads them: each is that path, whatever characters it has.
-///
-/// A variable would say so for all of them at once, and hooks would inherit it: their patterns would match
-/// nothing any more.
-fn pathspecs<'p>(paths: impl IntoIterator<Item = &'p str>) -> Vec<u8> {
-    let paths = paths.into_iter().map(|path| format!(":(literal){path}"));
-    paths.collect::<Vec<String>>().join("\0").into_bytes()
 }
 
 /// Returns what git printed, or its complaint.

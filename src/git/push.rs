@@ -1,18 +1,29 @@
 //! Sending a branch to a remote, and looking what is there.
 
+use super::arguments::{Arguments, NoAddress, check_address};
 use super::{GitError, WorkTree, complaint};
 
 /// Why a branch was not pushed. The commit stays.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
     /// There is no remote, or several and none is meant.
-    #[error("which remote is meant is not known{}", known(.0))]
+    #[error("bowline cannot choose a remote{}", known(.0))]
     NoRemote(Vec<String>),
+    /// The name that the user gave is neither a remote nor an address.
+    #[error("{remote:?} is neither a remote nor an address ({why}){}", known(.remotes))]
+    NoSuchRemote {
+        /// The text that the user gave.
+        remote: String,
+        /// Why it is no address.
+        why: NoAddress,
+        /// The remotes that there are.
+        remotes: Vec<String>,
+    },
     /// There is no such branch here.
-    #[error("there is no branch {0} here, so there is nothing to push")]
+    #[error("branch {0} does not exist, so there is nothing to push")]
     NoBranch(String),
     /// Somebody else was faster.
-    #[error("{remote} has commits on {branch} that are not here, so the push was rejected")]
+    #[error("the push was rejected: {remote} has newer commits on {branch}")]
     Rejected {
         /// The remote.
         remote: String,
@@ -58,8 +69,8 @@ pub enum PushError {
 
 fn known(remotes: &[String]) -> String {
     match remotes.is_empty() {
-        true => ": there is none".to_owned(),
-        false => format!("; there is {}", remotes.join(", ")),
+        true => ": the repository has none".to_owned(),
+        false => format!("; known: {}", remotes.join(", ")),
     }
 }
 
@@ -70,7 +81,9 @@ impl PushError {
             Self::NoRemote(remotes) if remotes.is_empty() => {
                 "git remote add origin ADDRESS, then git push".to_owned()
             }
-            Self::NoRemote(_) => "name one with --remote".to_owned(),
+            Self::NoRemote(_) | Self::NoSuchRemote { .. } => {
+                "name a remote with --remote; git remote lists them".to_owned()
+            }
             Self::Rejected {
                 remote,
                 branch,
@@ -95,7 +108,7 @@ impl PushError {
 impl WorkTree {
     /// Lists the remotes.
     pub fn remotes(&self) -> Result<Vec<String>, GitError> {
-        let remotes = self.ask(["remote"])?;
+        let remotes = self.ask(Arguments::of("remote"))?;
         Ok(remotes.lines().map(str::to_owned).collect())
     }
 
@@ -103,11 +116,21 @@ impl WorkTree {
     pub fn remote(&self, named: Option<&str>, branch: &str) -> Result<String, PushError> {
         let remotes = self.remotes()?;
         let configured = |key: String| -> Result<Option<String>, GitError> {
-            let output = self.output(self.root(), ["config", "--get", key.as_str()], &[], b"")?;
+            let question = Arguments::plain("config", ["--get"]).operand(key);
+            let output = self.output(self.root(), &question, &[], b"")?;
             let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
             Ok(output.status.success().then_some(said))
         };
         if let Some(named) = named {
+            if !remotes.iter().any(|remote| remote == named)
+                && let Err(why) = check_address(named)
+            {
+                return Err(PushError::NoSuchRemote {
+                    remote: named.to_owned(),
+                    why,
+                    remotes,
+                });
+            }
             return Ok(named.to_owned());
         }
         for key in [
@@ -133,8 +156,9 @@ impl WorkTree {
             return Err(PushError::NoBranch(branch.to_owned()));
         }
         let refs = format!("{own}:{own}");
-        let arguments = ["push", "--porcelain", remote, refs.as_str()];
-        let output = self.output(self.root(), arguments, &quiet(), b"")?;
+        let arguments = Arguments::plain("push", ["--porcelain"]);
+        let arguments = arguments.operand(remote).operand(refs);
+        let output = self.output(self.root(), &arguments, &quiet(), b"")?;
         if output.status.success() {
             return Ok(());
         }
@@ -184,8 +208,11 @@ impl WorkTree {
         if self.remotes()?.iter().any(|known| known == remote) {
             refs = format!("+{own}:refs/remotes/{remote}/{branch}");
         }
-        let arguments = ["fetch", "--quiet", "--no-tags", remote, refs.as_str()];
-        let output = self.output(self.root(), arguments, &quiet(), b"")?;
+        // Submodules have remotes of their own, which nobody named.
+        let arguments =
+            Arguments::plain("fetch", ["--quiet", "--no-tags", "--no-recurse-submodules"]);
+        let arguments = arguments.operand(remote).operand(refs);
+        let output = self.output(self.root(), &arguments, &quiet(), b"")?;
         let said = complaint(&output);
         if !output.status.success() {
             // A branch that nobody has pushed yet is not behind anything.
@@ -202,8 +229,8 @@ impl WorkTree {
             Some(_) => own.as_str(),
             None => "HEAD",
         };
-        let range = format!("{begins}..FETCH_HEAD");
-        let count = self.ask(["rev-list", "--count", range.as_str()])?;
+        let question = Arguments::plain("rev-list", ["--count"]);
+        let count = self.ask(question.operand(format!("{begins}..FETCH_HEAD")))?;
         Ok(count.trim().parse().unwrap_or_default())
     }
 }

@@ -1,9 +1,11 @@
 //! Where a work tree stands: branch, upstream, what is changed, what is under way.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 
 use serde::Serialize;
 
+use super::arguments::Arguments;
 use super::{GitError, WorkTree};
 
 /// Where a work tree stands.
@@ -39,20 +41,19 @@ const UNDER_WAY: [(&str, &str); 6] = [
 impl WorkTree {
     /// Looks where the work tree stands.
     pub fn state(&self) -> Result<State, GitError> {
-        let said = self.output(
-            self.root(),
+        let question = Arguments::plain(
+            "status",
             [
-                "status",
                 "--porcelain=v2",
                 "--branch",
                 "-z",
                 "--untracked-files=no",
                 "--no-renames",
             ],
-            // A look must not take the lock that somebody who works needs.
-            &[("GIT_OPTIONAL_LOCKS", "0".as_ref())],
-            b"",
-        )?;
+        );
+        // A look must not take the lock that somebody who works needs.
+        let variables: [(&str, &OsStr); 1] = [("GIT_OPTIONAL_LOCKS", "0".as_ref())];
+        let said = self.output(self.root(), &question, &variables, b"")?;
         let mut state = read(&super::told("status", said)?);
         state.under_way = UNDER_WAY
             .into_iter()

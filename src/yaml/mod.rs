@@ -5,7 +5,8 @@
 //! events of serde-saphyr's parser, which tell a plain scalar from a quoted one and name
 //! the line of everything: a plain scalar that YAML 1.1 (kubectl, Helm, PyYAML) and YAML
 //! 1.2 read differently is refused, aliases are expanded under a budget, and a key that
-//! stands twice is an error. JSON is YAML, so JSON files come through here too.
+//! stands twice is an error. JSON is YAML, so JSON files come through here too, streams of
+//! several JSON objects included.
 //!
 //! What is refused beyond YAML's own errors: merge keys (`<<`), tags other than the core
 //! ones, keys that are not scalars, numbers that JSON cannot hold, and, in JSON too, `1e3`,
@@ -15,6 +16,7 @@
 //! It does not keep comments and does not know any schema.
 
 pub mod edit;
+mod json;
 mod read;
 mod scalar;
 mod write;

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 use serde_saphyr::granit_parser::{self, Event, Marker, Parser, ScalarStyle, Tag};
 
+use super::json;
 use super::scalar::{self, Plain};
 use super::{Document, Limits, Place, YamlError};
 
@@ -34,21 +35,26 @@ pub fn documents_with(
     };
     options.set_emit_comments(false);
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let parts = json::parts(text);
     let mut builder = Builder::new(origin, limits);
-    for item in Parser::new_from_str_with_options(text, options) {
-        let (event, span) = item.map_err(|error| YamlError::Syntax {
-            place: place(origin, error.marker()),
-            message: error.info(),
-        })?;
-        builder.take(event, span.start)?;
+    for part in &parts {
+        builder.lines = part.lines;
+        for item in Parser::new_from_str_with_options(&part.text, options.clone()) {
+            let (event, span) = item.map_err(|error| YamlError::Syntax {
+                place: place(origin, part.lines, error.marker()),
+                message: error.info(),
+            })?;
+            builder.take(event, span.start)?;
+        }
     }
     Ok(builder.done)
 }
 
-pub(super) fn place(origin: &str, at: &Marker) -> Place {
+/// Says where a marker is, of a part with some lines before it.
+pub(super) fn place(origin: &str, lines: usize, at: &Marker) -> Place {
     Place {
         origin: origin.to_owned(),
-        line: at.line(),
+        line: lines + at.line(),
         column: at.col() + 1,
     }
 }
@@ -98,6 +104,8 @@ struct Frame<'t> {
 struct Builder<'l, 't> {
     origin: String,
     limits: &'l Limits,
+    /// The number of lines before the part that is read.
+    lines: usize,
     stack: Vec<Frame<'t>>,
     anchors: HashMap<usize, (Value, Weight)>,
     nodes: usize,
@@ -111,6 +119,7 @@ impl<'l, 't> Builder<'l, 't> {
         Self {
             origin: origin.to_owned(),
             limits,
+            lines: 0,
             stack: Vec::new(),
             anchors: HashMap::new(),
             nodes: 0,
@@ -238,7 +247,7 @@ impl<'l, 't> Builder<'l, 't> {
                 if !value.is_null() {
                     self.done.push(Document {
                         value,
-                        line: at.line(),
+                        line: self.lines + at.line(),
                     });
                 }
             }
@@ -305,12 +314,12 @@ impl<'l, 't> Builder<'l, 't> {
         if entries.contains_key(&name) {
             let first = lines.iter().find(|(written, _)| *written == name);
             return Err(YamlError::Duplicate {
-                place: place(&self.origin, &at),
+                place: place(&self.origin, self.lines, &at),
                 key: shown(&name),
-                first: first.map_or(at.line(), |(_, line)| *line),
+                first: first.map_or(self.lines + at.line(), |(_, line)| *line),
             });
         }
-        lines.push((written, at.line()));
+        lines.push((written, self.lines + at.line()));
         *key = Some(name);
         Ok(())
     }
@@ -372,7 +381,7 @@ impl<'l, 't> Builder<'l, 't> {
         match scalar::plain(&text) {
             Plain::Means(value) => Ok(value),
             Plain::Ambiguous(old, new, instead) => Err(YamlError::Ambiguous {
-                place: place(&self.origin, &at),
+                place: place(&self.origin, self.lines, &at),
                 text: shown(&text),
                 old,
                 new,
@@ -430,7 +439,7 @@ impl<'l, 't> Builder<'l, 't> {
             return Ok(());
         }
         Err(YamlError::Limit {
-            place: place(&self.origin, &at),
+            place: place(&self.origin, self.lines, &at),
             what,
             limit,
         })
@@ -438,7 +447,7 @@ impl<'l, 't> Builder<'l, 't> {
 
     fn unsupported(&self, what: String, hint: &'static str, at: Marker) -> YamlError {
         YamlError::Unsupported {
-            place: place(&self.origin, &at),
+            place: place(&self.origin, self.lines, &at),
             what,
             hint,
         }

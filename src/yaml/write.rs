@@ -338,11 +338,19 @@ fn looks_like_date(text: &str) -> bool {
     text.as_bytes().get(4) == Some(&b'-') && text.as_bytes().iter().take(4).all(u8::is_ascii_digit)
 }
 
+/// Tells whether a character is drawn as itself: not what steers a terminal, reorders text or is drawn as
+/// nothing.
 fn is_printable(c: char) -> bool {
-    !c.is_control()
-        && !matches!(c, '\u{ad}' | '\u{feff}' | '\u{2028}' | '\u{2029}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{ffff}')
-        && u32::from(c) <= 0xffff
-        || matches!(c, '\u{1f300}'..='\u{1f64f}' | '\u{20000}'..='\u{2fa1f}')
+    match c {
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' => {
+            false
+        }
+        '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' => false,
+        '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{e000}'..='\u{f8ff}' => false,
+        '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{ffff}' => false,
+        '\u{1f300}'..='\u{1f64f}' | '\u{20000}'..='\u{2fa1f}' => true,
+        _ => !c.is_control() && u32::from(c) <= 0xffff,
+    }
 }
 
 /// Tells whether a text can be a literal block and come back byte for byte.

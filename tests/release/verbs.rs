@@ -96,7 +96,7 @@ fn story(user: &User<'_>) {
     ));
     let (now, said) = user.done("render checkout-service -e staging");
     assert!(
-        said.contains("staging has no pin of checkout-service"),
+        said.contains("checkout-service has no ReleasePin in staging"),
         "{said}"
     );
     assert_eq!(now, from_files);
@@ -105,14 +105,14 @@ fn story(user: &User<'_>) {
     user.ends(
         "release create checkout-service --version v1 --dry-run",
         3,
-        "would be made",
+        "would be created",
     );
     user.ends("release show checkout-service-v1", 1, "not found");
     let (name, said) = user.done("release create checkout-service --version v1");
     assert_eq!(name, "release.openchoreo.dev/checkout-service-v1\n");
     assert!(said.contains("% saved"), "{said}");
     let (_, said) = user.done("release create checkout-service --version v1");
-    assert!(said.contains("is there already"), "{said}");
+    assert!(said.contains("already exists"), "{said}");
     let (by_content, _) = user.done("release create checkout-service");
     assert!(
         by_content.starts_with("release.openchoreo.dev/checkout-service-"),
@@ -155,17 +155,21 @@ fn story(user: &User<'_>) {
     user.ends(
         "render nobody -e staging",
         1,
-        "there is no Component nobody in namespace default",
+        "Component nobody does not exist in namespace default",
     );
-    user.ends("render cart -e moon", 1, "there is no Environment moon");
+    user.ends("render cart -e moon", 1, "Environment moon does not exist");
     user.ends("render cart -e staging --release none", 1, "none");
     user.ends(
         "render cart -e staging --release checkout-service-v1",
         1,
-        "is of component checkout-service",
+        "belongs to component checkout-service",
     );
-    user.ends("release create nobody", 1, "there is no Component nobody");
-    user.ends("release create cart --version ++", 2, "is no version");
+    user.ends(
+        "release create nobody",
+        1,
+        "Component nobody does not exist",
+    );
+    user.ends("release create cart --version ++", 2, "is not a version");
     user.ends("render cart", 2, "--environment");
     user.ends("release create cart --git --embed", 2, "--embed");
     user.ends("render -f missing", 1, "missing: ");
@@ -181,7 +185,7 @@ fn pin_story(user: &User<'_>) {
         "checkout-service in development: nothing -> checkout-service-v1 (revision 1)\n"
     );
     let (out, _) = user.done(deploy);
-    assert!(out.ends_with("is there already\n"), "{out}");
+    assert!(out.ends_with("(no change)\n"), "{out}");
     let (out, said) = user.done("deploy cart -e development");
     assert!(
         out.starts_with("cart in development: nothing -> cart-"),
@@ -198,12 +202,12 @@ fn pin_story(user: &User<'_>) {
     user.ends(
         &promote,
         5,
-        "staging wants a reason for every change\nhint: add --reason",
+        "staging requires a reason for every change\nhint: add --reason",
     );
     user.ends(
         &format!("{promote} --dry-run"),
         3,
-        "it would be refused without --reason",
+        "without --reason bowline refuses it",
     );
     let promote = format!("{promote} --reason test");
     user.ends(&format!("{promote} --dry-run"), 3, "");
@@ -219,7 +223,9 @@ fn pin_story(user: &User<'_>) {
     );
     let (_, said) = user.done("render checkout-service -e staging");
     assert!(
-        said.contains("rendering checkout-service-v1, which staging has pinned"),
+        said.contains(
+            "rendering checkout-service-v1, the effective release of checkout-service in staging"
+        ),
         "{said}"
     );
 
@@ -228,13 +234,13 @@ fn pin_story(user: &User<'_>) {
     user.ends(
         onward,
         5,
-        "production-eu is production, and nobody can be asked\nhint: add --yes",
+        "production-eu is production, and there is no terminal to ask for confirmation\nhint: add --yes",
     );
     user.done(&format!("{onward} --yes"));
     user.ends(
         "promote checkout-service --from development --to production-eu --reason test",
         5,
-        "development does not promote to production-eu",
+        "the pipeline has no path from development to production-eu",
     );
 
     user.done("pin checkout-service -e development --reason INC-42 --until 4h");
@@ -257,7 +263,7 @@ fn pin_story(user: &User<'_>) {
     );
     user.done("deploy cart -e development --release cart-v7");
     let (out, _) = user.done("rollback cart -e development --to cart-v7 --no-hold");
-    assert!(out.ends_with("is there already\n"), "{out}");
+    assert!(out.ends_with("(no change)\n"), "{out}");
     user.ends(
         "rollback cart -e development --to-revision 9",
         1,
@@ -266,10 +272,10 @@ fn pin_story(user: &User<'_>) {
     user.ends(
         "promote nobody --from development --to staging --reason x",
         1,
-        "there is no component nobody",
+        "component nobody does not exist",
     );
     let unnamed = "history -e development -o name";
-    user.ends(unnamed, 2, "no component was named");
+    user.ends(unnamed, 2, "the component is missing");
     let config = user.home.join(".config/bowline");
     fs::create_dir_all(&config).unwrap();
     let here = format!("[directories.{:?}]\ncomponent = \"cart\"\n", user.home);
@@ -285,7 +291,7 @@ fn pin_story(user: &User<'_>) {
     user.ends(
         "promote --from development --to staging",
         2,
-        "no component was named",
+        "the component is missing",
     );
     let (out, _) =
         user.done("promote --all --from development --to staging --reason test --unready");
@@ -299,7 +305,7 @@ fn pin_story(user: &User<'_>) {
         matrix["components"][0]["environments"][0]["release"],
         "checkout-service-v1"
     );
-    user.ends("status nobody", 1, "there is no component nobody");
+    user.ends("status nobody", 1, "component nobody does not exist");
     let (history, _) = user.done("history checkout-service -e development");
     let actions: Vec<_> = history
         .lines()
@@ -386,7 +392,7 @@ fn git_story(user: &User<'_>) {
     user.ends(
         "release create checkout-service --version v1 -f platform",
         5,
-        "is there already, with other content",
+        "already exists with different content",
     );
 }
 

@@ -6,9 +6,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::sync::{PINS, RELEASES};
-use super::{Tree, read};
-use crate::api::labels;
+use super::{Tree, is_manifest, kustomize};
 use crate::api::pin::ReleasePinSpec;
+use crate::api::release::Mark;
+use crate::api::{labels, lists};
 use crate::git::GitError;
 use crate::yaml;
 
@@ -23,15 +24,17 @@ pub type Sides<T> = (Option<T>, Option<T>);
 pub struct Between {
     /// Pins.
     pub pins: BTreeMap<Name, Sides<ReleasePinSpec>>,
-    /// What releases say.
+    /// The specs of releases.
     pub releases: BTreeMap<Name, Sides<Value>>,
+    /// The marks of releases, of those that have one on a side.
+    pub marks: BTreeMap<Name, Sides<Mark>>,
 }
 
 /// Compares the pins and releases of a commit with those of the work tree, within the directory that was
 /// named.
 pub fn between(tree: &Tree, commit: &str) -> Result<Between, GitError> {
     let (work, index, namespace) = (tree.work(), tree.index(), tree.namespace());
-    let (patches, _) = read::named(&index.files);
+    let (patches, _) = kustomize::named(&index.files);
     let changed: BTreeSet<String> = work.changed_since(commit)?.into_iter().collect();
     // What a kustomization calls a patch from now on is no object any more, though its file is as it was.
     let patched = patches.iter().map(|path| (*path).to_owned());
@@ -42,8 +45,12 @@ pub fn between(tree: &Tree, commit: &str) -> Result<Between, GitError> {
         .collect();
     let (mut before, mut after) = (Side::default(), Side::default());
     for (path, blob) in paths.iter().zip(work.blobs(&names)?) {
+        let known = index.files.get(path);
+        if !is_manifest(path) || known.is_some_and(|known| known.template) {
+            continue;
+        }
         before.read(&namespace, &blob.unwrap_or_default());
-        if index.files.contains_key(path) && !patches.contains(path.as_str()) {
+        if known.is_some() && !patches.contains(path.as_str()) {
             // What cannot be read is told as such.
             let now = std::fs::read(work.root().join(path)).unwrap_or_default();
             after.read(&namespace, &now);
@@ -59,6 +66,7 @@ pub fn between(tree: &Tree, commit: &str) -> Result<Between, GitError> {
         releases: differing(before.releases, after.releases, |name| {
             stays(RELEASES, name)
         }),
+        marks: differing(before.marks, after.marks, |name| stays(RELEASES, name)),
     })
 }
 
@@ -67,6 +75,7 @@ pub fn between(tree: &Tree, commit: &str) -> Result<Between, GitError> {
 struct Side {
     pins: BTreeMap<Name, ReleasePinSpec>,
     releases: BTreeMap<Name, Value>,
+    marks: BTreeMap<Name, Mark>,
 }
 
 impl Side {
@@ -77,8 +86,10 @@ impl Side {
             true => yaml::documents("", text).unwrap_or_default(),
             false => Vec::new(),
         };
-        for document in documents {
-            let value = document.value;
+        let objects = documents
+            .into_iter()
+            .flat_map(|document| lists::objects(document.value));
+        for lists::Item { value, .. } in objects {
             let group = value["apiVersion"].as_str().unwrap_or_default();
             let group = group.split('/').next();
             if group != Some(labels::OPENCHOREO_GROUP) {
@@ -96,6 +107,9 @@ impl Side {
                     self.pins.extend(spec.ok().map(|spec| (name, spec)));
                 }
                 Some("Release") => {
+                    let mark = value["metadata"]["annotations"][labels::MARK].as_str();
+                    let mark = mark.and_then(|mark| serde_json::from_str(mark).ok());
+                    self.marks.extend(mark.map(|mark| (name.clone(), mark)));
                     self.releases.insert(name, value["spec"].clone());
                 }
                 _ => {}

@@ -13,6 +13,7 @@ use super::chronicle::or_else;
 use super::index::{Held, Index, Known};
 use super::moves::{Blobs, State};
 use super::read::resource_of;
+use crate::api::lists;
 use crate::embedded::catalog::Catalog;
 use crate::embedded::object::meta;
 use crate::git::GitError;
@@ -132,10 +133,11 @@ impl Documents<'_> {
     fn understand(&self, document: &[u8]) -> Option<Vec<String>> {
         let text = std::str::from_utf8(document).ok()?;
         let values = yaml::documents("", text).ok()?.into_iter();
-        let objects = values.filter_map(|document| {
-            let resource = resource_of(self.catalog, &document.value)?;
-            let namespace = or_else(meta(&document.value, "namespace"), self.namespace);
-            let name = meta(&document.value, "name");
+        let values = values.flat_map(|document| lists::objects(document.value));
+        let objects = values.filter_map(|item| {
+            let resource = resource_of(self.catalog, &item.value)?;
+            let namespace = or_else(meta(&item.value, "namespace"), self.namespace);
+            let name = meta(&item.value, "name");
             Some(identity(&resource.storage, namespace, name))
         });
         Some(objects.collect())

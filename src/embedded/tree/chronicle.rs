@@ -12,10 +12,10 @@ use super::branch::{Told, branch};
 use super::fills::uid;
 use super::index::{Index, Known};
 use super::moves::{self, Change, Pin, Standing, back};
-use super::read::{self, Loaded, Read};
+use super::read::{Loaded, Read};
 use super::sync::PINS;
 use super::trailers::Trailers;
-use super::{Dealt, releases};
+use super::{Dealt, kustomize, releases};
 use crate::api::audit::{Action, AuditEntrySpec, ReleaseIdentity, Subject, SubjectKind};
 use crate::api::pin::ReleasePinSpec;
 use crate::api::{labels, names};
@@ -107,7 +107,7 @@ pub(super) fn news(work: &WorkTree, index: &Index) -> Result<News, GitError> {
     if let Some(since) = index.head.as_ref().filter(|_| !deepened)
         && work.commit_of(since)?.is_some()
     {
-        let commits = branch(work.log("HEAD", Some(since), &[])?, head.as_deref());
+        let commits = branch(work.log("HEAD", Some(since))?, head.as_deref());
         let first = commits.first().and_then(|told| told.commit.parents.first());
         if first == Some(since) {
             return Ok(News {
@@ -129,7 +129,7 @@ impl News {
         shallow: Option<String>,
     ) -> Result<Self, GitError> {
         let commits = match &head {
-            Some(head) => branch(work.log(head, None, &[])?, Some(head)),
+            Some(head) => branch(work.log(head, None)?, Some(head)),
             None => Vec::new(),
         };
         let files = commits.iter().map(|told| told.commit.files.len());
@@ -193,7 +193,7 @@ struct Followed {
 
 impl Followed {
     fn of(index: &Index, news: &News) -> Self {
-        let (patches, _) = read::named(&index.files);
+        let (patches, _) = kustomize::named(&index.files);
         let those = |holds: fn(&Known) -> bool| {
             let files = index.files.iter();
             let files = files.filter(|(path, known)| holds(known) && !patches.contains(&***path));
@@ -358,7 +358,7 @@ pub(super) fn take(
     if lacking > 0 {
         index.short = true;
         tracing::warn!(
-            "{lacking} older states of files are not in this clone and could not be fetched: history is short"
+            "this clone lacks {lacking} older file states, and they cannot be fetched: the history is incomplete"
         );
     }
     Ok(shared(entries))

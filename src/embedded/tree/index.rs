@@ -16,7 +16,7 @@ use super::sync::PINS;
 use crate::embedded::sqlite::Revision;
 
 /// Raised when what is kept, or how files are read, changes its meaning.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// Everything that is known of a work tree.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -84,8 +84,29 @@ pub(super) struct Known {
     pub(super) patches: Vec<String>,
     /// The files and directories that it names as resources, where it is a kustomization.
     pub(super) resources: Vec<String>,
+    /// Whether it is a kustomization that renames its resources.
+    pub(super) renames: bool,
+    /// The line of the first object in it that, read as a patch, changes a ReleasePin.
+    pub(super) changes_pin: Option<usize>,
+    /// Whether it was read as a template, which holds no objects.
+    pub(super) template: bool,
+    /// The ReleasePins that it has in git, where it is not checked out.
+    pub(super) left_out: Vec<LeftOutPin>,
     /// What is wrong with it.
     pub(super) problems: Vec<String>,
+}
+
+/// A ReleasePin whose file a sparse checkout leaves out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOutPin {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its component.
+    pub component: String,
+    /// Its environment.
+    pub environment: String,
 }
 
 impl Known {
@@ -94,9 +115,10 @@ impl Known {
         self.objects.iter().any(|held| held.resource == PINS)
     }
 
-    /// Tells whether the file holds an object beside other documents.
+    /// Tells whether the file holds an object beside other documents, or in a list.
     pub(super) fn holds_several(&self) -> bool {
-        self.documents > 1 && !self.objects.is_empty()
+        let in_list = || self.objects.iter().any(|held| !held.items.is_empty());
+        !self.objects.is_empty() && (self.documents > 1 || in_list())
     }
 }
 
@@ -109,6 +131,8 @@ pub(super) struct Held {
     pub(super) name: String,
     /// Which document of the file it is, from 0.
     pub(super) document: usize,
+    /// Its index in each `items` of its document, the outermost list first; empty where it is in no list.
+    pub(super) items: Vec<usize>,
     /// The line on which it begins.
     pub(super) line: usize,
     /// Whether its namespace is written in the file.

@@ -8,15 +8,15 @@ use std::thread::JoinHandle;
 
 use jiff::Timestamp;
 
-use super::births;
 use super::chronicle::{self, Entry, News};
 use super::cores::on_every_core;
+use super::files::{self, Charts};
 use super::fills::{entry_fill, fill, uid};
 use super::index::{Held, Index, Known};
-use super::read::{self, Extent, LeftOut, Loaded, Looked, Read, Reader};
+use super::read::{Extent, LeftOut, Loaded, Looked, Read, Reader};
 use super::stat::{Folder, Stat};
 use super::sync::Synced;
-use super::{Tree, TreeError};
+use super::{Tree, TreeError, births, kustomize};
 use crate::embedded::catalog::Catalog;
 use crate::embedded::sqlite::{Fill, Key};
 use crate::git::GitError;
@@ -27,6 +27,8 @@ pub(super) struct Scan {
     paths: Vec<String>,
     /// Those that a sparse checkout leaves out.
     left_out: BTreeMap<String, LeftOut>,
+    /// The charts among them.
+    charts: Charts,
     /// What came to its log: it is still asked, and files can be read meanwhile.
     news: JoinHandle<Result<News, GitError>>,
 }
@@ -114,6 +116,7 @@ impl Tree {
         let mut reader = Reader {
             folder: &folder,
             left_out: &scan.left_out,
+            charts: &scan.charts,
             catalog,
             now,
             extent,
@@ -222,11 +225,13 @@ impl Tree {
         let (asked, known) = (self.clone(), before.clone());
         let news = std::thread::spawn(move || chronicle::news(&asked.work, &known));
         let files = self.work.files()?;
-        let paths = read::candidates(files.paths);
-        let left_out = self.left_out(&before, &paths, files.left_out)?;
+        let charts = Charts::of(&files.paths);
+        let paths = files::candidates(files.paths);
+        let left_out = self.left_out(&before, &paths, &charts, files.left_out)?;
         Ok(Scan {
             paths,
             left_out,
+            charts,
             news,
         })
     }
@@ -237,6 +242,7 @@ impl Tree {
         &self,
         index: &Index,
         candidates: &[String],
+        charts: &Charts,
         mut listed: Vec<(String, String)>,
     ) -> Result<BTreeMap<String, LeftOut>, GitError> {
         let root = self.work.root();
@@ -246,20 +252,22 @@ impl Tree {
         let known = |(path, blob): &(String, String)| {
             let known = index.files.get(path);
             let known = known.filter(|known| known.hash == *blob)?;
-            Some(!known.problems.is_empty())
+            Some(LeftOut {
+                blob: blob.clone(),
+                ours: !known.problems.is_empty(),
+                pins: known.left_out.clone(),
+            })
         };
         let new = listed.iter().filter(|file| known(file).is_none());
         let new: Vec<String> = new.map(|(_, blob)| blob.clone()).collect();
         let mut new = self.work.blobs(&new)?.into_iter();
         let mut found = BTreeMap::new();
         for file in listed {
-            let ours = known(&file).unwrap_or_else(|| {
-                // What git does not have here may say anything.
+            let left_out = known(&file).unwrap_or_else(|| {
                 let text = new.next().flatten();
-                text.is_none_or(|text| read::names_us(&text))
+                LeftOut::read(file.1.clone(), text.as_deref(), charts.is_template(&file.0))
             });
-            let (path, blob) = file;
-            found.insert(path, LeftOut { blob, ours });
+            found.insert(file.0, left_out);
         }
         Ok(found)
     }
@@ -273,15 +281,14 @@ impl Tree {
         catalog: &Catalog,
     ) -> Vec<Fill> {
         // Of two files that hold the same object the first counts.
-        let (patches, _) = read::named(&index.files);
-        let mut places: HashMap<(&str, &str, &str), (&str, usize)> =
-            HashMap::with_capacity(index.files.len());
+        let (patches, _) = kustomize::named(&index.files);
+        let mut places = HashMap::with_capacity(index.files.len());
         for (path, known) in &index.files {
             if patches.contains(path.as_str()) {
                 continue;
             }
             for held in &known.objects {
-                let place = (path.as_str(), held.document);
+                let place = (path.as_str(), held.document, held.items.as_slice());
                 places.entry(index.identity(held)).or_insert(place);
             }
         }
@@ -296,7 +303,8 @@ impl Tree {
                     namespace.as_str(),
                     held.name.as_str(),
                 );
-                if places.get(&key) == Some(&(read.path.as_str(), held.document)) {
+                let place = (read.path.as_str(), held.document, held.items.as_slice());
+                if places.get(&key) == Some(&place) {
                     let born = births::born(index, &read.path, &read.known, &held, &namespace);
                     let born = born.unwrap_or_else(|| read.known.stat.written());
                     counting.push((held, object, born, namespace));
@@ -341,7 +349,8 @@ fn read_files<'p>(
     let paths = paths.into_iter().collect();
     let looked = on_every_core(paths, |path: &String| {
         let known = index.files.get(path);
-        if let Some(known) = known {
+        let is_as_read = |known: &&Known| known.template == reader.charts.is_template(path);
+        if let Some(known) = known.filter(is_as_read) {
             match reader.folder.stat(path) {
                 Ok(Some(stat)) if known.stat.is_as(&stat) => return Some((path, None)),
                 Ok(None) if !reader.left_out.contains_key(path) => return None,
@@ -367,8 +376,8 @@ fn read_files<'p>(
 /// Returns the files that say something new though they did not change: what they hold was another file's
 /// until now, or a kustomization named them as patches.
 fn uncovered(before: &Index, index: &Index) -> BTreeSet<String> {
-    let (were, _) = read::named(&before.files);
-    let (are, _) = read::named(&index.files);
+    let (were, _) = kustomize::named(&before.files);
+    let (are, _) = kustomize::named(&index.files);
     let mut lost = HashSet::new();
     for (path, known) in &before.files {
         let now = index.files.get(path);

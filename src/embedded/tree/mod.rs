@@ -14,10 +14,16 @@ mod births;
 mod branch;
 mod chronicle;
 mod cores;
+mod edits;
+mod files;
 mod fills;
+mod hidden;
 mod index;
+mod kustomize;
+mod logged;
 mod look;
 mod moves;
+mod object_text;
 mod place;
 mod read;
 mod releases;
@@ -41,14 +47,18 @@ use super::catalog::Catalog;
 use super::status::Failure;
 use super::{Embedded, OpenError};
 use crate::git::{GitError, WorkTree};
+use crate::text;
 pub use between::{Between, Sides, between};
+pub use edits::{EditsError, Wish};
+pub use files::is_manifest;
 use index::Index;
-pub use moves::{Change, changes_of};
+pub use index::LeftOutPin;
+pub use logged::{Logged, logged};
+pub use moves::Change;
 pub use place::{BadWord, Layout};
-pub use releases::{Dealt, Deed, dealt_with};
+pub use releases::{Dealt, Deed};
 pub use sync::Synced;
 pub use trailers::Trailers;
-pub use write::{EditsError, Wish};
 
 /// Where a work tree is, and how it is looked at.
 #[derive(Clone, Debug)]
@@ -96,7 +106,7 @@ pub enum TreeError {
         error: std::io::Error,
     },
     /// The store refused what was read.
-    #[error("what the files say could not be served: {0}")]
+    #[error("cannot serve the files of the repository: {0}")]
     Store(String),
     /// The layout cannot be read.
     #[error("{}: {why}", file.display())]
@@ -124,8 +134,28 @@ pub struct Place {
     pub path: String,
     /// Which document of it, from 0.
     pub document: usize,
+    /// Its index in each `items` of the document, the outermost list first; empty where it is in no list.
+    pub items: Vec<usize>,
     /// The line on which it begins.
     pub line: usize,
+}
+
+impl Place {
+    fn of(path: &str, held: &index::Held) -> Self {
+        Self {
+            path: path.to_owned(),
+            document: held.document,
+            items: held.items.clone(),
+            line: held.line,
+        }
+    }
+}
+
+impl std::fmt::Display for Place {
+    /// Writes `path:line`, on one line whatever the path is made of.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", text::line(&self.path), self.line)
+    }
 }
 
 /// The files behind an API.
@@ -160,7 +190,7 @@ impl Tree {
     /// Finds where an object lies.
     pub fn place(&self, resource: &str, namespace: &str, name: &str) -> Option<Place> {
         let index = self.index();
-        let (patches, _) = read::named(&index.files);
+        let (patches, _) = kustomize::named(&index.files);
         let files = index.files.iter();
         let mut files = files.filter(|(path, _)| !patches.contains(path.as_str()));
         files.find_map(|(path, known)| {
@@ -169,18 +199,14 @@ impl Tree {
                     && held.name == name
                     && index.namespace_of(held) == namespace
             })?;
-            Some(Place {
-                path: path.clone(),
-                document: held.document,
-                line: held.line,
-            })
+            Some(Place::of(path, held))
         })
     }
 
     /// Finds where all objects of a resource lie, by namespace and name.
     pub fn places(&self, resource: &str) -> BTreeMap<(String, String), Place> {
         let index = self.index();
-        let (patches, _) = read::named(&index.files);
+        let (patches, _) = kustomize::named(&index.files);
         let mut found = BTreeMap::new();
         for (path, known) in &index.files {
             if patches.contains(path.as_str()) {
@@ -192,11 +218,7 @@ impl Tree {
                 .filter(|held| held.resource == resource)
             {
                 let key = (index.namespace_of(held).to_owned(), held.name.clone());
-                found.entry(key).or_insert_with(|| Place {
-                    path: path.clone(),
-                    document: held.document,
-                    line: held.line,
-                });
+                found.entry(key).or_insert_with(|| Place::of(path, held));
             }
         }
         found
@@ -205,7 +227,7 @@ impl Tree {
     /// Lists the files that hold pins.
     pub fn files_of_pins(&self) -> BTreeSet<String> {
         let index = self.index();
-        let (patches, _) = read::named(&index.files);
+        let (patches, _) = kustomize::named(&index.files);
         let files = index.files.iter();
         let files =
             files.filter(|(path, known)| known.holds_pins() && !patches.contains(path.as_str()));
@@ -228,38 +250,87 @@ impl Tree {
     /// Lists the files that kustomizations name: without them they could not be built.
     pub fn named_by_kustomizations(&self) -> BTreeSet<String> {
         let index = self.index();
-        let (_, resources) = read::named(&index.files);
+        let (_, resources) = kustomize::named(&index.files);
         resources.into_iter().map(str::to_owned).collect()
     }
 
-    /// Lists what in the files cannot be served.
+    /// Lists the ReleasePins whose files a sparse checkout leaves out.
+    pub fn left_out_pins(&self) -> Vec<LeftOutPin> {
+        let index = self.index();
+        let (patches, _) = kustomize::named(&index.files);
+        let files = index.files.iter();
+        let files = files.filter(|(path, _)| !patches.contains(path.as_str()));
+        let pins = files.flat_map(|(_, known)| &known.left_out);
+        let with_namespace = |pin: &LeftOutPin| LeftOutPin {
+            namespace: chronicle::or_else(&pin.namespace, &index.namespace).to_owned(),
+            ..pin.clone()
+        };
+        pins.map(with_namespace).collect()
+    }
+
+    /// Lists what in the files cannot be served, and what changes objects behind bowline's back.
     pub fn problems(&self) -> Vec<Problem> {
         let index = self.index();
         let mut found: Vec<Problem> = Vec::new();
-        let (patches, _) = read::named(&index.files);
-        let mut seen: BTreeMap<(&str, &str, &str), &str> = BTreeMap::new();
+        let mut wrong = |path: &str, what: String| {
+            found.push(Problem {
+                path: path.to_owned(),
+                what: text::line(&what).into_owned(),
+            });
+        };
+        let (patches, resources) = kustomize::named(&index.files);
+        let mut seen: BTreeMap<(&str, &str, &str), String> = BTreeMap::new();
         for (path, known) in &index.files {
             if patches.contains(path.as_str()) {
+                if let Some(line) = known.changes_pin {
+                    wrong(path, format!("{path}:{line}: {}", hidden::PATCHED));
+                }
                 continue;
             }
-            found.extend(known.problems.iter().map(|what| Problem {
-                path: path.clone(),
-                what: what.clone(),
-            }));
+            known
+                .problems
+                .iter()
+                .for_each(|what| wrong(path, what.clone()));
             for held in &known.objects {
                 let key = index.identity(held);
+                let place = format!("{path}:{}", held.line);
                 if let Some(first) = seen.get(&key) {
                     let (kind, name) = (&held.resource, &held.name);
-                    found.push(Problem {
-                        path: path.clone(),
-                        what: format!("{path}:{}: {kind} {name} is in {first} already", held.line),
-                    });
+                    wrong(
+                        path,
+                        format!("{place}: {kind} {name} is in {first} already; remove one of them"),
+                    );
                 } else {
-                    seen.insert(key, path);
+                    seen.insert(key, place);
                 }
             }
         }
+        for (path, file) in kustomize::renaming(&index) {
+            wrong(
+                path,
+                format!(
+                    "{path}: it gives other names to the objects of {file}, and bowline reads the names in the files; remove namePrefix and nameSuffix"
+                ),
+            );
+        }
+        for path in resources {
+            if !index.files.contains_key(path) && self.is_unread_manifest(path) {
+                wrong(
+                    path,
+                    format!(
+                        "{path}: a kustomization names it, and bowline does not read a file with such a name; let its name end in .yaml"
+                    ),
+                );
+            }
+        }
         found
+    }
+
+    /// Tells whether a file that is not read by its name says something of ours.
+    fn is_unread_manifest(&self, path: &str) -> bool {
+        let file = self.work.inside(path).ok().filter(|file| file.is_file());
+        let bytes = file.and_then(|file| std::fs::read(file).ok());
+        bytes.is_some_and(|bytes| read::names_us(&bytes))
     }
 
     /// Tells whether everything that the files and the log say is served.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::branch::{Told, branch};
-use super::{Tree, chronicle};
+use super::branch::Told;
+use super::chronicle;
+use crate::api::lists;
 use crate::api::pin::ReleasePinSpec;
 use crate::git::GitError;
 use crate::git::log::{Changed, Commit};
@@ -79,25 +80,6 @@ pub(super) fn back<'c>(
     }
     states.reverse();
     (states, paths)
-}
-
-/// Lists every change of a pin that the branch of a work tree has, oldest first.
-pub fn changes_of(tree: &Tree, revision: &str) -> Result<Vec<Change>, GitError> {
-    let work = tree.work();
-    let Some(head) = work.commit_of(revision)? else {
-        return Ok(Vec::new());
-    };
-    let commits = branch(work.log(&head, None, &[])?, Some(&head));
-    let paths = tree.files_of_pins().into_iter().collect();
-    let (states, _) = back(&commits, &paths);
-    changes(
-        &mut |ids| work.blobs(ids),
-        &commits,
-        &states,
-        &mut Standing::default(),
-        &tree.namespace(),
-        HashMap::new(),
-    )
 }
 
 /// Lists the changes that commits made to the pins of files; of the blobs in `known` it is known what they
@@ -207,8 +189,11 @@ pub(super) fn read_pins(bytes: &[u8]) -> Option<Vec<Pin>> {
         true => yaml::documents("", text).ok()?,
         false => Vec::new(),
     };
-    let documents = documents.into_iter().map(|document| document.value);
-    let pins = documents.filter(|value| value["kind"] == "ReleasePin");
+    let objects = documents
+        .into_iter()
+        .flat_map(|document| lists::objects(document.value));
+    let objects = objects.map(|item| item.value);
+    let pins = objects.filter(|value| value["kind"] == "ReleasePin");
     let pins = pins.filter_map(|value| {
         let text = |field: &str| {
             let text = value["metadata"][field].as_str();

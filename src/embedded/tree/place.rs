@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::index::Index;
-use super::{TreeError, read};
+use super::{TreeError, files, kustomize, read};
 use crate::embedded::object::meta;
 
 /// The file in the repository that says where things go.
@@ -54,9 +54,9 @@ impl Layout {
         written.0.extend(of_user.0);
         for (kind, path) in &written.0 {
             let leaves = path.starts_with('/') || path.split('/').any(|part| part == "..");
-            if leaves || !(path.ends_with(".yaml") || path.ends_with(".yml")) {
+            if leaves || !files::is_manifest(path) {
                 return Err(wrong(format!(
-                    "layout.{kind}: {path:?} is no path of a YAML file in the repository"
+                    "layout.{kind}: {path:?} is no path of a YAML or JSON file in the repository"
                 )));
             }
         }
@@ -201,7 +201,7 @@ fn wanted(
 
 /// A neighbour's path with the neighbour's words in it replaced by our own.
 fn beside(index: &Index, resource: &str, words: &Words<'_>) -> Option<String> {
-    let (patches, _) = read::named(&index.files);
+    let (patches, _) = kustomize::named(&index.files);
     let mut best: Option<(u8, usize, String)> = None;
     for (path, known) in &index.files {
         if patches.contains(path.as_str()) {

@@ -1,9 +1,10 @@
 //! From a file to the objects in it.
 //!
-//! A document with one of our kinds is an object, wherever it lies. Kustomize's patches look like one and
-//! are none; a chart's templates are not YAML until they are rendered. Both are left alone.
+//! A document with one of our kinds is an object, wherever it lies, and so is an item of a list. Kustomize's
+//! patches look like one and are none; a chart's templates are no YAML until they are rendered. What bowline
+//! does not understand and what names our kinds is a problem ([`super::hidden`]).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
 
@@ -11,15 +12,16 @@ use memchr::memmem;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::chronicle;
-use super::index::{Held, Known};
-use super::moves::Pin;
+use super::files::{self, Charts};
+use super::index::{Held, Known, LeftOutPin};
+use super::moves::{self, Pin};
 use super::stat::{Folder, Stat};
-use crate::api::labels;
+use super::{chronicle, hidden, kustomize};
+use crate::api::{labels, lists};
 use crate::embedded::catalog::{Catalog, Resource};
 use crate::embedded::object::{self, Writer, meta, meta_mut};
 use crate::embedded::route::FieldValidation;
-use crate::yaml;
+use crate::yaml::{self, edit::Outline};
 
 /// An object of a file, ready to be served but for what git knows of it.
 pub(super) struct Loaded {
@@ -54,6 +56,7 @@ pub(super) struct Reader<'a> {
     pub(super) folder: &'a Folder,
     /// What need not be there.
     pub(super) left_out: &'a BTreeMap<String, LeftOut>,
+    pub(super) charts: &'a Charts,
     pub(super) catalog: &'a Catalog,
     pub(super) now: jiff::Timestamp,
     /// How much is read.
@@ -79,24 +82,26 @@ const GROUPS: [&str; 3] = [
 impl Reader<'_> {
     /// Reads a file that is not known, or not as it was.
     pub(super) fn read(&self, path: &str, known: Option<&Known>) -> Looked {
+        let template = self.charts.is_template(path);
+        let known = known.filter(|known| known.template == template);
         let (bytes, stat) = match self.contents(path) {
             Ok(Some((Contents::Whole(bytes), stat))) => (bytes, stat),
             Ok(Some((Contents::TooLarge(problem), stat))) => {
-                return unread(path, known, stat.read_at(self.now), problem);
+                return unread(path, known, template, stat.read_at(self.now), problem);
             }
             Ok(None) => {
                 return match self.left_out.get(path) {
-                    Some(file) => left_out(path, known, file),
+                    Some(file) => left_out(path, known, template, file),
                     None => Looked::Gone,
                 };
             }
             Err(error) => {
                 // It is tried again whatever its stat says: that may stay as it is when the error goes.
                 let problem = format!("{path}: it cannot be read ({error}); make it readable");
-                return unread(path, known, Stat::default(), Some(problem));
+                return unread(path, known, template, Stat::default(), Some(problem));
             }
         };
-        if self.extent == Extent::Pressing && known.is_none() && is_a_release(&bytes) {
+        if self.extent == Extent::Pressing && known.is_none() && !template && is_a_release(&bytes) {
             return Looked::PutOff;
         }
         let hash = hash(&bytes);
@@ -118,12 +123,19 @@ impl Reader<'_> {
             known: Known {
                 stat,
                 hash,
+                template,
                 ..Known::default()
             },
             objects: Vec::new(),
             pins: None,
         };
-        self.understand(&mut read, &bytes);
+        match template {
+            true => {
+                let problem = hidden::problem_of_template(path, &bytes);
+                read.known.problems.extend(problem);
+            }
+            false => self.understand(&mut read, &bytes),
+        }
         let pins = read.objects.iter().map(chronicle::as_written);
         let pins: Option<Vec<Pin>> = pins.collect();
         if read.known.problems.is_empty()
@@ -147,7 +159,7 @@ impl Reader<'_> {
             }
             file.rewind()?;
         }
-        let ours = is_kustomization(path) || names_us_somewhere(&mut file)?;
+        let ours = files::is_kustomization(path) || names_us_somewhere(&mut file)?;
         let problem = ours.then(|| {
             let origin = path.to_owned();
             let size = stat.size().max(limit + 1);
@@ -162,7 +174,7 @@ impl Reader<'_> {
     }
 
     fn understand(&self, read: &mut Read, bytes: &[u8]) {
-        let kustomization = is_kustomization(&read.path);
+        let kustomization = files::is_kustomization(&read.path);
         let text = match std::str::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => {
@@ -178,47 +190,78 @@ impl Reader<'_> {
                 return;
             }
         };
-        if !kustomization && !names_us(bytes) {
+        // A patch may name our kinds and no group.
+        let speaks_of_us = names_us(bytes) || text.contains("ReleasePin");
+        if !kustomization && !speaks_of_us {
             return;
         }
         let documents = match yaml::documents(&read.path, text) {
             Ok(documents) => documents,
             Err(error) => {
-                read.known.problems.push(error.to_string());
+                // JSON is the form of many other things, which may well mention our group.
+                let manifest = !files::is_json(&read.path) || text.contains("apiVersion");
+                if kustomization || (manifest && names_us(bytes)) {
+                    read.known.problems.push(error.to_string());
+                }
                 return;
             }
         };
         read.known.documents = documents.len();
-        if kustomization {
-            for document in &documents {
-                name_files(&read.path, &document.value, &mut read.known);
+        let has_list = documents
+            .iter()
+            .any(|document| lists::is_list(&document.value));
+        let outline = has_list.then(|| Outline::read(&read.path, text).ok());
+        let outline = outline.flatten();
+        for (number, document) in documents.into_iter().enumerate() {
+            if kustomization {
+                kustomize::read(&read.path, &document.value, &mut read.known);
             }
-        }
-        for (at, document) in documents.into_iter().enumerate() {
-            let Some(resource) = resource_of(self.catalog, &document.value) else {
-                continue;
-            };
-            match self.load(resource, document.value, at, document.line) {
-                Ok(loaded) => {
-                    read.known.objects.push(loaded.held.clone());
-                    read.objects.push(loaded);
-                }
-                Err(why) => {
-                    let place = format!("{}:{}", read.path, document.line);
-                    read.known.problems.push(format!("{place}: {why}"));
-                }
+            for item in lists::objects(document.value) {
+                let line = outline
+                    .as_ref()
+                    .and_then(|outline| outline.line(number, &item.at));
+                let line = line.unwrap_or(document.line);
+                self.take(read, item, number, line);
             }
         }
     }
 
-    /// Makes an object of a document, by the same rules as any other writer's.
-    fn load(
-        &self,
-        resource: &Resource,
-        value: Value,
-        document: usize,
-        line: usize,
-    ) -> Result<Loaded, String> {
+    /// Takes an object of a document, or says why it cannot be served.
+    fn take(&self, read: &mut Read, item: lists::Item, document: usize, line: usize) {
+        let lists::Item { at, value } = item;
+        if hidden::changes_pin(&value) {
+            read.known.changes_pin.get_or_insert(line);
+        }
+        let Some(resource) = resource_of(self.catalog, &value) else {
+            let problem = hidden::problem(&value);
+            let problem = problem.map(|why| format!("{}:{line}: {why}", read.path));
+            read.known.problems.extend(problem);
+            return;
+        };
+        match self.load(resource, value) {
+            Ok((object, namespace, name)) => {
+                let held = Held {
+                    resource: resource.storage.to_string(),
+                    says_namespace: !namespace.is_empty(),
+                    namespace,
+                    name,
+                    document,
+                    items: at,
+                    line,
+                };
+                read.known.objects.push(held.clone());
+                read.objects.push(Loaded { held, object });
+            }
+            Err(why) => {
+                let place = format!("{}:{line}", read.path);
+                read.known.problems.push(format!("{place}: {why}"));
+            }
+        }
+    }
+
+    /// Makes an object of a document, by the same rules as any other writer's. Returns it with the namespace
+    /// that it says, which may be empty, and its name.
+    fn load(&self, resource: &Resource, value: Value) -> Result<(Value, String, String), String> {
         let name = meta(&value, "name").to_owned();
         let namespace = meta(&value, "namespace").to_owned();
         if name.is_empty() {
@@ -238,17 +281,7 @@ impl Reader<'_> {
             annotations.remove(labels::CHANGED_BY);
         }
         stamp(resource, &mut draft);
-        Ok(Loaded {
-            held: Held {
-                resource: resource.storage.to_string(),
-                says_namespace: !namespace.is_empty(),
-                namespace,
-                name,
-                document,
-                line,
-            },
-            object: draft,
-        })
+        Ok((draft, namespace, name))
     }
 }
 
@@ -275,10 +308,10 @@ fn stamp(resource: &Resource, object: &mut Value) {
 /// Finds the resource of a document, where it is one of ours that files may hold.
 pub(super) fn resource_of<'c>(catalog: &'c Catalog, value: &Value) -> Option<&'c Resource> {
     let version = value["apiVersion"].as_str()?;
-    let (group, version) = version.rsplit_once('/')?;
-    if !GROUPS.contains(&group) {
+    if !is_of_us(version) {
         return None;
     }
+    let (group, version) = version.rsplit_once('/')?;
     let kind = value["kind"].as_str()?;
     let found = catalog.of_version(group, version);
     let mut found = found.filter(|resource| resource.subject.kind == kind);
@@ -287,6 +320,12 @@ pub(super) fn resource_of<'c>(catalog: &'c Catalog, value: &Value) -> Option<&'c
         .next()
         .map(|resource| &**resource)
         .filter(|_| kind != "AuditEntry")
+}
+
+/// Tells whether an apiVersion is of one of our groups.
+pub(super) fn is_of_us(version: &str) -> bool {
+    let group = version.split('/').next().unwrap_or_default();
+    GROUPS.contains(&group)
 }
 
 /// What a file holds.
@@ -303,37 +342,74 @@ pub(super) struct LeftOut {
     pub(super) blob: String,
     /// Whether it can have objects of ours.
     pub(super) ours: bool,
+    /// The ReleasePins that it has.
+    pub(super) pins: Vec<LeftOutPin>,
+}
+
+impl LeftOut {
+    /// Reads what git has of a file that is not checked out; None where git does not have it here.
+    pub(super) fn read(blob: String, text: Option<&[u8]>, template: bool) -> Self {
+        let ours = match text {
+            // What git does not have here may say anything.
+            None => true,
+            Some(text) if template => hidden::problem_of_template("", text).is_some(),
+            Some(text) => names_us(text),
+        };
+        let pins = text
+            .filter(|_| ours && !template)
+            .and_then(moves::read_pins);
+        let pins = pins.unwrap_or_default().into_iter();
+        let pins = pins.map(|(namespace, name, spec)| LeftOutPin {
+            namespace,
+            name,
+            component: spec.component,
+            environment: spec.environment,
+        });
+        Self {
+            blob,
+            ours,
+            pins: pins.collect(),
+        }
+    }
 }
 
 /// What is known of a file that is not read.
-fn unread(path: &str, known: Option<&Known>, stat: Stat, problem: Option<String>) -> Looked {
-    let hash = hash(problem.as_deref().unwrap_or_default().as_bytes());
-    noted(path, known, stat, hash, problem)
-}
-
-/// What is known of a file that is not there to be read.
-fn left_out(path: &str, known: Option<&Known>, file: &LeftOut) -> Looked {
-    let problem = file.ours.then(|| {
-        format!(
-            "{path}: it is not checked out, so what it says is not known; git sparse-checkout add its directory"
-        )
-    });
-    noted(path, known, Stat::default(), file.blob.clone(), problem)
-}
-
-fn noted(
+fn unread(
     path: &str,
     known: Option<&Known>,
+    template: bool,
     stat: Stat,
-    hash: String,
     problem: Option<String>,
 ) -> Looked {
+    let hash = hash(problem.as_deref().unwrap_or_default().as_bytes());
     let read = Known {
         stat,
         hash,
+        template,
         problems: problem.into_iter().collect(),
         ..Known::default()
     };
+    noted(path, known, read)
+}
+
+/// What is known of a file that is not there to be read.
+fn left_out(path: &str, known: Option<&Known>, template: bool, file: &LeftOut) -> Looked {
+    let problem = file.ours.then(|| {
+        format!(
+            "{path}: not checked out, so its content is not known; run git sparse-checkout add with its directory"
+        )
+    });
+    let read = Known {
+        hash: file.blob.clone(),
+        template,
+        problems: problem.into_iter().collect(),
+        left_out: file.pins.clone(),
+        ..Known::default()
+    };
+    noted(path, known, read)
+}
+
+fn noted(path: &str, known: Option<&Known>, read: Known) -> Looked {
     match known == Some(&read) {
         true => Looked::Same,
         false => Looked::At(Box::new(Read {
@@ -415,47 +491,6 @@ fn blob_id(bytes: &[u8]) -> Option<String> {
     Some(id.ok()?.to_string())
 }
 
-fn is_kustomization(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or_default();
-    matches!(
-        name,
-        "kustomization.yaml" | "kustomization.yml" | "Kustomization"
-    )
-}
-
-/// Notes which files a kustomization names, as paths from the root.
-fn name_files(path: &str, value: &Value, known: &mut Known) {
-    let add = |into: &mut Vec<String>, named: &Value| {
-        if let Some(named) = named.as_str().filter(|text| !text.contains('\n')) {
-            into.extend(beside(path, named));
-        }
-    };
-    let list = |field: &str| value[field].as_array().into_iter().flatten();
-    for field in ["patches", "patchesJson6902"] {
-        list(field).for_each(|patch| add(&mut known.patches, &patch["path"]));
-    }
-    list("patchesStrategicMerge").for_each(|patch| add(&mut known.patches, patch));
-    for field in ["resources", "components", "bases"] {
-        list(field).for_each(|resource| add(&mut known.resources, resource));
-    }
-}
-
-/// Returns the path of what a file names relative to itself; None where that is outside of the root.
-fn beside(path: &str, named: &str) -> Option<String> {
-    let mut parts: Vec<&str> = path.split('/').collect();
-    parts.pop();
-    for part in named.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop()?;
-            }
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
-}
-
 pub(super) fn hash(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digest = Sha256::digest(bytes);
@@ -464,38 +499,4 @@ pub(super) fn hash(bytes: &[u8]) -> String {
         .filter_map(|digit| DIGITS.get(usize::from(digit)))
         .map(|digit| char::from(*digit))
         .collect()
-}
-
-/// Chooses the files that can hold objects: YAML that is neither a template of a chart nor a patch.
-pub(super) fn candidates(files: Vec<String>) -> Vec<String> {
-    let charts: BTreeSet<String> = files
-        .iter()
-        .filter_map(|file| file.strip_suffix("Chart.yaml"))
-        .filter(|folder| folder.is_empty() || folder.ends_with('/'))
-        .map(|folder| format!("{folder}templates/"))
-        .collect();
-    let is_template = |file: &str| {
-        charts
-            .iter()
-            .any(|folder| file.starts_with(folder.as_str()))
-    };
-    let is_yaml =
-        |file: &str| file.ends_with(".yaml") || file.ends_with(".yml") || is_kustomization(file);
-    let mut chosen: Vec<String> = files
-        .into_iter()
-        .filter(|file| is_yaml(file) && !is_template(file))
-        .collect();
-    chosen.sort();
-    chosen.dedup();
-    chosen
-}
-
-/// Returns the files that kustomizations name as patches, or as resources.
-pub(super) fn named(files: &BTreeMap<String, Known>) -> (BTreeSet<&str>, BTreeSet<&str>) {
-    let patches = files.values().flat_map(|known| &known.patches);
-    let resources = files.values().flat_map(|known| &known.resources);
-    (
-        patches.map(String::as_str).collect(),
-        resources.map(String::as_str).collect(),
-    )
 }

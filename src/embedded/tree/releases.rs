@@ -9,14 +9,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::branch::{Told, branch};
+use super::branch::Told;
 use super::moves::Blobs;
 use super::trailers::{self, Trailers};
 use crate::api::audit::{Action, AuditEntrySpec, ReleaseIdentity, Subject, SubjectKind};
-use crate::api::labels;
 use crate::api::release::{Mark, Verdict};
+use crate::api::{labels, lists};
+use crate::git::GitError;
 use crate::git::log::Commit;
-use crate::git::{GitError, WorkTree};
 use crate::yaml;
 
 /// A commit that says that it marked or collected releases.
@@ -43,16 +43,7 @@ pub struct Deed {
     pub action: Action,
 }
 
-/// Lists the marks and collections that the branch of a work tree has, oldest first.
-pub fn dealt_with(work: &WorkTree, revision: &str) -> Result<Vec<Dealt>, GitError> {
-    let Some(head) = work.commit_of(revision)? else {
-        return Ok(Vec::new());
-    };
-    let commits = branch(work.log(&head, None, &[])?, Some(&head));
-    dealt(&mut |ids| work.blobs(ids), &commits)
-}
-
-/// Lists those that commits made.
+/// Lists the marks and collections that commits made.
 pub(super) fn dealt(blobs: Blobs<'_>, commits: &[Told]) -> Result<Vec<Dealt>, GitError> {
     let mut found: Vec<Dealt> = Vec::new();
     let mut known: HashMap<String, Option<usize>> = HashMap::new();
@@ -118,8 +109,11 @@ fn releases(bytes: &[u8]) -> Releases {
     let text = std::str::from_utf8(bytes).unwrap_or_default();
     // What could not be read then is no state that anybody had.
     let documents = yaml::documents("", text).unwrap_or_default();
-    let documents = documents.into_iter().map(|document| document.value);
-    let releases = documents.filter(|value| value["kind"] == "Release");
+    let objects = documents
+        .into_iter()
+        .flat_map(|document| lists::objects(document.value));
+    let objects = objects.map(|item| item.value);
+    let releases = objects.filter(|value| value["kind"] == "Release");
     let read = releases.map(|value| {
         let meta = &value["metadata"];
         let text = |field: &str| meta[field].as_str().unwrap_or_default().to_owned();

@@ -61,7 +61,7 @@ impl Embedded {
                         return;
                     };
                     if let Err(error) = shared.sync(&tree).await {
-                        tracing::warn!(%error, "the files could not be followed; it is tried again");
+                        tracing::warn!(%error, "cannot watch the files; trying again");
                     }
                 }
                 pause = PAUSE.max(begun.elapsed() * SHARE);

@@ -14,6 +14,7 @@ fn index(files: &[(&str, &str, &str)]) -> Index {
             namespace: String::new(),
             name: (*name).to_owned(),
             document: known.objects.len(),
+            items: Vec::new(),
             line: 1,
             says_namespace: false,
         });

@@ -2,12 +2,12 @@
 //!
 //! For pull requests: what people edit by hand is held to the rules that the actions follow.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 
+use super::content::{self, Content};
 use super::propose::{PINS, RELEASES};
 use crate::api::pin::{Hold, ReleasePinSpec};
+use crate::api::release::{Mark, Verdict};
 use crate::connect::Repository;
 use crate::embedded::tree::between;
 use crate::engine::rules::Refusal;
@@ -46,6 +46,7 @@ pub struct Checked {
 pub fn check(
     repository: &Repository,
     world: &World,
+    content: &Content,
     base: Option<&str>,
     now: Timestamp,
 ) -> Result<Checked, GitError> {
@@ -62,18 +63,19 @@ pub fn check(
             continue;
         };
         let mut wrong = |what: String| {
-            let found = format!("{}:{}: {what}", place.path, place.line);
-            checked.problems.push(found);
+            checked.problems.push(format!("{place}: {what}"));
         };
         for release in pin.named_releases() {
             match world.release(&Key::new(namespace, release)) {
                 None => wrong(format!(
-                    "pin {name} names release {release}, which is not there"
+                    "ReleasePin {name} names release {release}, which does not exist"
                 )),
                 Some(row) => {
                     let owner = row.component.as_deref();
                     if let Some(owner) = owner.filter(|owner| *owner != &*pin.component) {
-                        wrong(format!("pin {name} names {release}, a release of {owner}"));
+                        wrong(format!(
+                            "ReleasePin {name} names {release}, a release of {owner}"
+                        ));
                     }
                 }
             }
@@ -83,19 +85,22 @@ pub fn check(
             .is_none()
         {
             wrong(format!(
-                "pin {name} is in {}, which is no environment",
+                "ReleasePin {name} names environment {}, which does not exist",
                 pin.environment
             ));
         }
         let key = (namespace.clone(), pin.component.to_string());
         if !components.is_empty() && !components.contains_key(&key) {
             wrong(format!(
-                "pin {name} is of {}, which is no component",
+                "ReleasePin {name} names component {}, which does not exist",
                 pin.component
             ));
         }
     }
-    pipelines(world, &pins, &mut checked);
+    let (faults, warnings) = content::faults(content);
+    let faults = faults.iter().map(|fault| fault.told(tree));
+    checked.problems.extend(faults);
+    checked.warnings.extend(warnings);
     if let Some(base) = base {
         let changes = between(tree, base)?;
         for ((namespace, name), sides) in changes.releases {
@@ -103,9 +108,14 @@ pub fn check(
                 && let Some(place) = tree.place(RELEASES, &namespace, &name)
             {
                 checked.problems.push(format!(
-                    "{}:{}: release {name} says something else than before, and a release never changes; make another one",
-                    place.path, place.line
+                    "{place}: release {name} says something else than before, and a release never changes; make another one"
                 ));
+            }
+        }
+        for ((namespace, name), (before, after)) in changes.marks {
+            let stays = tree.place(RELEASES, &namespace, &name).is_some();
+            if let Some(why) = unmarked(&name, before.as_ref(), after.as_ref()).filter(|_| stays) {
+                checked.refused.push(why);
             }
         }
         for ((namespace, name), (before, after)) in changes.pins {
@@ -116,30 +126,14 @@ pub fn check(
     Ok(checked)
 }
 
-/// The paths of a pipeline lead somewhere, and in no circle.
-fn pipelines<T>(world: &World, pins: &BTreeMap<(String, String), T>, checked: &mut Checked) {
-    let mut namespaces: Vec<&String> = pins.keys().map(|(namespace, _)| namespace).collect();
-    namespaces.dedup();
-    for namespace in namespaces {
-        let Some(pipeline) = world.pipeline(namespace) else {
-            checked
-                .warnings
-                .push(format!("namespace {namespace} has no DeploymentPipeline"));
-            continue;
-        };
-        match pipeline.order() {
-            Err(cycle) => checked.problems.push(cycle.to_string()),
-            Ok(order) => {
-                for name in order {
-                    if world.environment(&Key::new(namespace, name)).is_none() {
-                        checked.problems.push(format!(
-                            "the pipeline of {namespace} names {name}, which is no environment"
-                        ));
-                    }
-                }
-            }
-        }
-    }
+/// Refuses a change that removes the bad mark of a release; a good mark may replace it.
+fn unmarked(release: &str, before: Option<&Mark>, after: Option<&Mark>) -> Option<String> {
+    let was_bad = before.is_some_and(|mark| mark.verdict == Verdict::Bad);
+    (was_bad && after.is_none()).then(|| {
+        format!(
+            "release {release} loses its mark as bad without a reason; bowline mark good {release} --reason TEXT says why"
+        )
+    })
 }
 
 /// What a change does to a pin that was there.
@@ -173,6 +167,14 @@ impl<'p> Touched<'p> {
             || (counts(self.before) != counts(after) && !only_lifted)
     }
 
+    /// Lists the holds that stood, and that the change lifts or ends.
+    fn lifted(&self) -> impl Iterator<Item = &'p Hold> {
+        let (after, now) = (self.after, self.now);
+        self.before.active_holds(now).filter(move |hold| {
+            after.is_some_and(|after| after.active_holds(now).all(|still| still.id != hold.id))
+        })
+    }
+
     /// Lists the holds that stood, and that the change does not lift.
     fn standing(&self) -> impl Iterator<Item = &'p Hold> {
         let (after, now) = (self.after, self.now);
@@ -202,6 +204,15 @@ fn promotion(
         after: after.as_ref(),
         now,
     });
+    if let Some(touched) = touched.as_ref().filter(|touched| touched.is_moved()) {
+        let lifted: Vec<&str> = touched.lifted().map(|hold| hold.owner.as_str()).collect();
+        if !lifted.is_empty() {
+            checked.refused.push(format!(
+                "{component} in {environment}: the change lifts the hold of {} and moves the ReleasePin; lift the hold in a change of its own",
+                lifted.join(", ")
+            ));
+        }
+    }
     let is_bound = touched
         .as_ref()
         .is_none_or(|touched| touched.is_moved() && !touched.is_held_anew());
@@ -222,7 +233,7 @@ fn promotion(
     {
         let key = Key::new(&pin.namespace, to);
         if let Some(row) = world.release(&key)
-            && row.mark == Some(crate::api::release::Verdict::Bad)
+            && row.mark == Some(Verdict::Bad)
         {
             let refusal = Refusal::Bad {
                 release: to.clone(),
@@ -261,7 +272,7 @@ fn off_path(
     let by_path = sources.any(|source| pipeline.is_path(&source.environment, environment));
     (!by_path).then(|| {
         format!(
-            "{component} in {environment}: {release} runs in no environment that promotes to {environment}"
+            "{component} in {environment}: {release} runs in no environment that has a path to {environment}"
         )
     })
 }
@@ -287,50 +298,54 @@ mod tests {
         let over = |id: &str| json!({"id": id, "owner": id, "since": since, "until": since});
         let (a, b) = (hold("a"), hold("b"));
         let held = || spec("1", &[a.clone(), b.clone()]);
-        // Whether it is moved, whether it is held anew, and which holds stand.
+        // Whether it is moved, whether it is held anew, which holds stand, and which ones are lifted.
         for (before, after, expected) in [
-            (spec("1", &[]), Some(spec("2", &[])), (true, false, "")),
-            (held(), Some(held()), (false, false, "a b")),
+            (spec("1", &[]), Some(spec("2", &[])), (true, false, "", "")),
+            (held(), Some(held()), (false, false, "a b", "")),
             (
                 held(),
                 Some(spec("2", &[a.clone(), b.clone()])),
-                (true, false, "a b"),
+                (true, false, "a b", ""),
             ),
             // One of two holds is lifted, and the other one still holds.
-            (held(), Some(spec("2", &[hold("b")])), (true, false, "b")),
-            (held(), Some(spec("2", &[])), (true, false, "")),
-            (held(), None, (true, false, "a b")),
+            (
+                held(),
+                Some(spec("2", &[hold("b")])),
+                (true, false, "b", "a"),
+            ),
+            (held(), Some(spec("2", &[])), (true, false, "", "a b")),
+            (held(), None, (true, false, "a b", "")),
             (
                 held(),
                 Some(spec("2", &[a.clone(), b.clone(), hold("c")])),
-                (true, true, "a b"),
+                (true, true, "a b", ""),
             ),
             // A hold that is over holds nothing, before or afterwards.
             (
                 held(),
                 Some(spec("2", &[a.clone(), b.clone(), over("c")])),
-                (true, false, "a b"),
+                (true, false, "a b", ""),
             ),
             (
                 spec("1", &[over("a")]),
                 Some(spec("2", &[over("a")])),
-                (true, false, ""),
+                (true, false, "", ""),
             ),
             // What a hold fixed is let go, or is put under a hold's name.
             (
                 spec("1", &[fixing("a", "2")]),
                 Some(spec("1", &[])),
-                (false, false, ""),
+                (false, false, "", "a"),
             ),
             (
                 spec("1", &[fixing("a", "2")]),
                 Some(spec("1", &[fixing("a", "3")])),
-                (true, false, "a"),
+                (true, false, "a", ""),
             ),
             (
                 spec("1", &[]),
                 Some(spec("1", &[fixing("a", "3")])),
-                (true, true, ""),
+                (true, true, "", ""),
             ),
         ] {
             let touched = Touched {
@@ -340,12 +355,33 @@ mod tests {
             };
             let standing: Vec<&str> = touched.standing().map(|hold| hold.id.as_str()).collect();
             let standing = standing.join(" ");
+            let lifted: Vec<&str> = touched.lifted().map(|hold| hold.id.as_str()).collect();
+            let lifted = lifted.join(" ");
             let found = (
                 touched.is_moved(),
                 touched.is_held_anew(),
                 standing.as_str(),
+                lifted.as_str(),
             );
             assert_eq!(found, expected, "{before:?} {after:?}");
+        }
+    }
+
+    #[test]
+    fn a_bad_mark_is_replaced_and_not_removed() {
+        let mark = |verdict: &str, note: Option<&str>| -> Mark {
+            let mark = json!({"verdict": verdict, "by": "ana", "at": "2026-01-01T00:00:00Z", "note": note});
+            serde_json::from_value(mark).unwrap()
+        };
+        let (bad, good) = (mark("bad", Some("leaks")), mark("good", Some("mended")));
+        for (before, after, refused) in [
+            (Some(&bad), None, true),
+            (Some(&bad), Some(&good), false),
+            (Some(&good), None, false),
+            (None, Some(&bad), false),
+        ] {
+            let found = unmarked("cart-1", before, after);
+            assert_eq!(found.is_some(), refused, "{before:?} {after:?}");
         }
     }
 }

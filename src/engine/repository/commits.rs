@@ -16,7 +16,8 @@ use crate::engine::whoami::Clock;
 use crate::engine::{apply, pages};
 use crate::git::commit::{CommitError, Made};
 use crate::git::push::PushError;
-use crate::git::{GitError, WorkTree};
+use crate::git::{GitError, WorkTree, check_branch_name};
+use crate::text;
 
 /// The repository of a connection, and what the flags say of commits.
 pub struct Commits<'a> {
@@ -30,15 +31,11 @@ pub struct Commits<'a> {
 /// A commit that was made, and what became of it.
 #[derive(Debug)]
 pub struct Committed {
-    /// The commit.
+    /// The commit, as it was read back.
     pub made: Made,
-    /// The first line of its message.
-    pub subject: String,
-    /// Whether its branch is the one that is checked out, so that the files say it too.
-    pub here: bool,
     /// Whether a cluster beside the repository tells how it rolls out.
     pub observed: bool,
-    /// What an interrupted commit had left.
+    /// Notes about an interrupted commit and about hooks.
     pub notes: Vec<String>,
     /// Where it was pushed to, or why not; None where nobody wanted that.
     pub pushed: Option<Result<Pushed, NotCommitted>>,
@@ -53,7 +50,8 @@ impl Committed {
     /// Says what was done.
     pub fn words(&self) -> String {
         let (short, branch) = (self.short(), &self.made.branch);
-        format!("committed {short} on {branch}: {}", self.subject)
+        let subject = text::line(&self.made.subject);
+        format!("committed {short} on {branch}: {subject}")
     }
 }
 
@@ -77,7 +75,7 @@ impl Pushed {
 #[derive(Debug, thiserror::Error)]
 pub enum NotCommitted {
     /// Nothing may be written here.
-    #[error("only reads pass: {0}")]
+    #[error("read-only: {0}")]
     ReadOnly(String),
     /// A file does not let itself be edited.
     #[error(transparent)]
@@ -86,13 +84,13 @@ pub enum NotCommitted {
     #[error(transparent)]
     Commit(#[from] CommitError),
     /// What the plan rests on is no more.
-    #[error("{0}, so nothing was done")]
+    #[error("{0}, so nothing was changed")]
     Stale(String),
     /// The branch does not have what the commit would rest on.
     #[error(transparent)]
     Unfounded(#[from] Unfounded),
     /// The remote has commits that are not here, so the next push would be rejected.
-    #[error("{remote} is {commits} {} ahead on {branch}, so nothing was done", noun(*.commits))]
+    #[error("{remote} is {commits} {} ahead on {branch}, so nothing was changed", noun(*.commits))]
     Behind {
         /// The remote.
         remote: String,
@@ -104,7 +102,7 @@ pub enum NotCommitted {
         way: String,
     },
     /// What the remote has could not be looked at.
-    #[error("{0}, so nothing was done")]
+    #[error("{0}, so nothing was changed")]
     Unseen(PushError),
     /// The branch could not be pushed.
     #[error(transparent)]
@@ -113,7 +111,7 @@ pub enum NotCommitted {
     #[error(transparent)]
     Files(#[from] TreeError),
     /// The files could not be read afterwards.
-    #[error("the commit was made, and then: {0}")]
+    #[error("the commit was made, but then: {0}")]
     After(TreeError),
     /// The target did not answer as it should.
     #[error(transparent)]
@@ -132,7 +130,9 @@ fn named(pins: &[ReleasePin], collected: &Collected<'_>) -> Option<String> {
         let mut named = pin.spec.named_releases();
         let release = named.find(|release| going.contains(&(namespace, release)))?;
         let pin = pin.name_any();
-        Some(format!("{pin} names {release} since the plan was made"))
+        Some(format!(
+            "{pin} names {release} now; it changed after the plan was made"
+        ))
     })
 }
 
@@ -168,9 +168,9 @@ impl NotCommitted {
             Self::Commit(error) => error.hint(),
             Self::Push(error) => error.hint(),
             Self::Unfounded(unfounded) => Some(unfounded.hint()),
-            Self::Behind { way, .. } => Some(format!("{way}, and run it again")),
+            Self::Behind { way, .. } => Some(format!("{way}, then run the command again")),
             Self::Unseen(PushError::Unreachable { .. }) => {
-                Some("try again, or leave out --push: the commit can be pushed later".to_owned())
+                Some("try again, or leave out --push and push the commit later".to_owned())
             }
             Self::Unseen(error) => error.hint(),
             _ => None,
@@ -243,7 +243,10 @@ impl<'a> Commits<'a> {
     /// Returns the branch that commits go to; None where none is checked out.
     async fn branch(&self) -> Result<Option<String>, NotCommitted> {
         match &self.repository.branch {
-            Some(branch) => Ok(Some(branch.clone())),
+            Some(branch) => {
+                check_branch_name(branch)?;
+                Ok(Some(branch.clone()))
+            }
             None => {
                 let state = self.with_git(|work| Ok::<_, NotCommitted>(work.state()?));
                 Ok(state.await?.branch)
@@ -297,13 +300,12 @@ impl<'a> Commits<'a> {
     pub async fn commit(&self, proposal: &Proposal) -> Result<Committed, NotCommitted> {
         self.writable()?;
         let (own, branch) = (proposal.clone(), self.repository.branch.clone());
-        let (made, here, interrupted) = self
+        let (made, interrupted) = self
             .with_git(move |work| {
                 let (turn, interrupted) = work.turn()?;
                 own.grounds.check(work, branch.as_deref())?;
                 let made = turn.commit(&own.wanted(branch.as_deref()))?;
-                let here = work.state()?.branch.as_ref() == Some(&made.branch);
-                Ok::<_, NotCommitted>((made, here, interrupted))
+                Ok::<_, NotCommitted>((made, interrupted))
             })
             .await?;
         let synced = self.repository.sync().await;
@@ -312,11 +314,11 @@ impl<'a> Commits<'a> {
             true => Some(self.push_branch(None, made.branch.clone()).await),
             false => None,
         };
+        let interrupted = interrupted.iter().map(ToString::to_string);
+        let by_hooks = made.notes.iter().map(ToString::to_string);
         Ok(Committed {
-            subject: proposal.subject().to_owned(),
-            here,
-            observed: here && self.repository.beside.is_some(),
-            notes: interrupted.iter().map(ToString::to_string).collect(),
+            observed: made.here && self.repository.beside.is_some(),
+            notes: interrupted.chain(by_hooks).collect(),
             made,
             pushed,
         })

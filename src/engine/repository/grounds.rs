@@ -9,8 +9,9 @@ use serde_json::Value;
 
 use super::NotCommitted;
 use super::propose::{PINS, RELEASES};
+use crate::api::lists;
 use crate::api::pin::ReleasePinSpec;
-use crate::embedded::tree::{EditsError, Tree};
+use crate::embedded::tree::{EditsError, Tree, is_manifest};
 use crate::engine::actions::gc::Candidate;
 use crate::engine::plan::{Fact, Plan};
 use crate::engine::world::Key;
@@ -32,7 +33,7 @@ pub struct Grounds {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfounded {
     /// The branch that is checked out.
-    #[error("{what} is not committed as {path} says it")]
+    #[error("{what} in {path} is not committed")]
     Uncommitted {
         /// What is not there.
         what: String,
@@ -40,7 +41,7 @@ pub enum Unfounded {
         path: String,
     },
     /// Another branch.
-    #[error("branch {branch} does not have {what} as {path} says it here")]
+    #[error("branch {branch} does not have {what} as it is in {path} here")]
     Elsewhere {
         /// What is not there.
         what: String,
@@ -77,8 +78,10 @@ impl Unfounded {
             | Self::Named {
                 branch: Some(branch),
                 ..
-            } => format!("git switch {branch}, and run it there"),
-            Self::Named { branch: None, .. } => "commit what was done to the pin first".to_owned(),
+            } => format!("git switch {branch}, then run the command there"),
+            Self::Named { branch: None, .. } => {
+                "commit the change of the ReleasePin first".to_owned()
+            }
         }
     }
 
@@ -175,8 +178,8 @@ impl Grounds {
         if branch.is_some() {
             changed.extend(work.changed_between("HEAD", base)?);
         }
-        let is_yaml = |path: &&str| path.ends_with(".yaml") || path.ends_with(".yml");
-        let paths: Vec<&str> = changed.iter().map(String::as_str).filter(is_yaml).collect();
+        let paths = changed.iter().map(String::as_str);
+        let paths: Vec<&str> = paths.filter(|path| is_manifest(path)).collect();
         for (path, blob) in paths.iter().zip(blobs(&paths)?) {
             let mut pins = documents(path, blob).into_iter();
             if let Some((pin, release)) = pins.find_map(|found| self.named(&found)) {
@@ -207,12 +210,13 @@ impl Grounds {
     }
 }
 
-/// Reads what a commit has at a path; nothing where that is no YAML.
+/// Reads the objects that a commit has at a path; none where that is no YAML.
 fn documents(path: &str, blob: Option<Vec<u8>>) -> Vec<Value> {
     let text = blob.and_then(|bytes| String::from_utf8(bytes).ok());
     let read = text.and_then(|text| yaml::documents(path, &text).ok());
     let read = read.unwrap_or_default().into_iter();
-    read.map(|document| document.value).collect()
+    let objects = read.flat_map(|document| lists::objects(document.value));
+    objects.map(|item| item.value).collect()
 }
 
 fn says_the_same(one: &Value, other: &Value) -> bool {

@@ -91,8 +91,8 @@ fn of_item(action: Action, item: &Item) -> String {
         Action::Promote => format!("promote {release} to {environment}"),
         Action::Deploy | Action::AutoDeploy => format!("deploy {release} to {environment}"),
         Action::Rollback => format!("roll back {component} in {environment} to {release}"),
-        Action::Pin => format!("hold {component} in {environment} at {release}"),
-        Action::Unpin => format!("lift a hold on {component} in {environment}"),
+        Action::Pin => format!("pin {component} in {environment} at {release}"),
+        Action::Unpin => format!("unpin {component} in {environment}"),
         Action::Undo => format!("undo the last change of {component} in {environment}"),
         _ => format!("change {component} in {environment}"),
     }

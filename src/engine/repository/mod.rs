@@ -6,8 +6,10 @@
 
 mod check;
 mod commits;
+mod content;
 mod grounds;
 mod message;
+mod objects;
 mod propose;
 mod sources;
 mod verify;
@@ -23,6 +25,7 @@ use crate::git::commit::{FileEdit, Wanted};
 
 pub use check::{Checked, Promotion, check};
 pub use commits::{Commits, Committed, NotCommitted, Pushed};
+pub use content::Content;
 pub use grounds::{Grounds, Unfounded};
 pub use propose::{Collected, collection, marking, plan, release};
 pub use sources::{NoReference, references, sources};
@@ -50,10 +53,10 @@ pub enum ProposeError {
     #[error(transparent)]
     Edits(#[from] EditsError),
     /// The object lies in no file.
-    #[error("{0} lies in no file of the repository")]
+    #[error("no file of the repository contains {0}")]
     NoFile(String),
     /// What the files say is not known, and something would be removed that they may name.
-    #[error("what the files name is not known, so nothing is removed:\n{}", .0.join("\n"))]
+    #[error("some files cannot be read, so gc cannot know which releases they name and removes nothing:\n{}", .0.join("\n"))]
     Unread(Vec<String>),
 }
 
@@ -63,7 +66,7 @@ impl ProposeError {
         match self {
             Self::Edits(error) => error.hint(),
             Self::NoFile(_) => None,
-            Self::Unread(_) => Some("mend the files; bowline check lists them"),
+            Self::Unread(_) => Some("correct the files; bowline check lists them"),
         }
     }
 }
@@ -111,6 +114,7 @@ impl Proposal {
             message: &self.message,
             operation: &self.operation,
             branch,
+            means_the_same: objects::mean_the_same,
         }
     }
 }

@@ -248,11 +248,11 @@ pub fn collection<'c>(tree: &Tree, plan: &'c Collection) -> Result<Collected<'c>
     let named = tree.named_by_kustomizations();
     for candidate in plan.releases.iter().filter(|candidate| candidate.goes()) {
         let key = (&*candidate.key.namespace, &*candidate.key.name);
-        let mut stays = |why: &str| warnings.push(format!("{} stays: {why}", key.1));
+        let mut stays = |why: &str| warnings.push(format!("{} kept: {why}", key.1));
         match places.get(&(key.0.to_owned(), key.1.to_owned())) {
-            None => stays("it lies in no file"),
+            None => stays("no file contains it"),
             Some(place) if named.contains(&place.path) => stays(&format!(
-                "a kustomization names {}: take it out there first",
+                "a kustomization names {}: remove it there first",
                 place.path
             )),
             Some(place) => {
@@ -278,7 +278,7 @@ pub fn collection<'c>(tree: &Tree, plan: &'c Collection) -> Result<Collected<'c>
     } else {
         "releases"
     };
-    let subject = format!("remove {} {noun} that nobody needs any more", going.len());
+    let subject = format!("remove {} {noun} that are no longer needed", going.len());
     Ok(Collected {
         proposal: Proposal {
             operation: plan.operation.clone(),

@@ -1,124 +1,251 @@
-//! Whether what commits say is what they did.
+//! Verifies commits: their trailers have to agree with their changes.
+//!
+//! The verification compares the trailers of a commit with its own change, which is the files before it and
+//! after it. A fact that this clone does not have is not known, and proves nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::objects::{is_a, is_yaml, objects};
 use crate::api::audit::{Action, Subject, SubjectKind};
 use crate::api::pin::ReleasePinSpec;
 use crate::connect::Repository;
-use crate::embedded::tree::{Change, Dealt, Deed, Trailers, changes_of, dealt_with};
+use crate::embedded::tree::{Change, Dealt, Deed, Logged, Trailers, logged};
 use crate::engine::audit::{ChainSummary, Finding, Severity, Verdict};
-use crate::git::GitError;
 use crate::git::log::Commit;
+use crate::git::{GitError, WorkTree};
 
-/// Compares the trailers of every commit that changed a pin, or that says that it marked or collected
-/// releases, with what the commit did.
+/// Compares the trailers of every commit that names ReleasePins or releases with what the commit did.
 pub fn verify(repository: &Repository, component: Option<&str>) -> Result<Verdict, GitError> {
-    let tree = &repository.tree;
-    let changes = changes_of(tree, "HEAD")?;
-    let mut verdict = judge(&changes, component);
-    judge_releases(&mut verdict, &dealt_with(tree.work(), "HEAD")?, component);
-    Ok(verdict)
+    match verify_log(repository, component) {
+        Err(error) if error.is_of_partial_clone() => Ok(Verdict {
+            warnings: vec![unknown(
+                "commit/HEAD".to_owned(),
+                format!("this clone does not have the log, and git cannot fetch it: {error}"),
+            )],
+            ..Verdict::default()
+        }),
+        verdict => verdict,
+    }
 }
 
-pub(super) fn judge(changes: &[Change], component: Option<&str>) -> Verdict {
-    let is_asked = |name: &str| component.is_none_or(|component| component == name);
-    let mut verdict = Verdict::default();
-    let mut chains: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut made: BTreeSet<(&str, &str, &str)> = BTreeSet::new();
-    for change in changes
-        .iter()
-        .filter(|change| is_asked(&change.after.component))
-    {
-        verdict.entries += 1;
-        *chains.entry(&change.name).or_default() += 1;
-        let ReleasePinSpec {
-            component,
-            environment,
-            ..
-        } = &change.after;
-        made.insert((&change.commit.id, component, environment));
-        if let Some((severity, what)) = finding(change) {
-            let finding = Finding {
-                severity,
-                chain: change.name.clone(),
-                object: format!("commit/{}", short(&change.commit)),
-                what,
+fn verify_log(repository: &Repository, component: Option<&str>) -> Result<Verdict, GitError> {
+    let tree = &repository.tree;
+    let truth = tree.work().unreplaced();
+    let (work, log) = match logged(tree, &truth, &BTreeSet::new()) {
+        Ok(log) => (&truth, log),
+        // This clone may lack the original of a commit that a graft replaces.
+        Err(_) => (
+            tree.work(),
+            logged(tree, tree.work(), &tree.work().replaced()?)?,
+        ),
+    };
+    let facts = Facts::read(work, &log)?;
+    Ok(judge(&log, &facts, component))
+}
+
+fn unknown(object: String, what: String) -> Finding {
+    Finding {
+        severity: Severity::NotKnown,
+        chain: "history".to_owned(),
+        object,
+        what,
+    }
+}
+
+/// The objects of files before and after every commit that has trailers.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    /// The objects of blobs; None where the clone does not have the blob, or it cannot be read.
+    blobs: HashMap<String, Option<Vec<Value>>>,
+    /// The commits whose parents are not here.
+    cut: BTreeSet<String>,
+}
+
+/// The objects of one side of a commit.
+#[derive(Debug, PartialEq)]
+struct Side<T> {
+    /// The objects.
+    found: Vec<T>,
+    /// False where this clone lacks a file, or a file cannot be read.
+    whole: bool,
+}
+
+impl Facts {
+    fn read(work: &WorkTree, log: &Logged) -> Result<Self, GitError> {
+        let files = log.claims.iter().flat_map(|commit| &commit.files);
+        let files = files.filter(|file| is_yaml(&file.path));
+        let ids: BTreeSet<&String> = files
+            .flat_map(|file| file.old.iter().chain(&file.blob))
+            .collect();
+        let ids: Vec<String> = ids.into_iter().cloned().collect();
+        let texts = work.blobs_of_log(&ids)?.into_iter();
+        let read = texts.map(|text| objects(&text?));
+        Ok(Self {
+            blobs: ids.into_iter().zip(read).collect(),
+            cut: log.cut.clone(),
+        })
+    }
+
+    /// Tells whether everything that a commit changed is here.
+    fn are_whole(&self, commit: &Commit) -> bool {
+        let all = |_: &Value| Some(());
+        self.before(commit, all).whole && self.after(commit, all).whole
+    }
+
+    fn before<T>(&self, commit: &Commit, pick: impl Fn(&Value) -> Option<T>) -> Side<T> {
+        if self.cut.contains(&commit.id) {
+            return Side {
+                found: Vec::new(),
+                whole: false,
             };
-            match severity {
-                Severity::Warning => verdict.warnings.push(finding),
-                _ => verdict.problems.push(finding),
+        }
+        let files = commit.files.iter().filter(|file| is_yaml(&file.path));
+        self.side(files.filter_map(|file| file.old.as_ref()), pick)
+    }
+
+    fn after<T>(&self, commit: &Commit, pick: impl Fn(&Value) -> Option<T>) -> Side<T> {
+        let files = commit.files.iter().filter(|file| is_yaml(&file.path));
+        self.side(files.filter_map(|file| file.blob.as_ref()), pick)
+    }
+
+    fn side<'b, T>(
+        &self,
+        blobs: impl Iterator<Item = &'b String>,
+        pick: impl Fn(&Value) -> Option<T>,
+    ) -> Side<T> {
+        let (mut found, mut whole) = (Vec::new(), true);
+        for blob in blobs {
+            match self.blobs.get(blob) {
+                Some(Some(objects)) => found.extend(objects.iter().filter_map(&pick)),
+                _ => whole = false,
             }
         }
+        Side { found, whole }
     }
-    // What a commit says of a pin that it did not change.
-    let mut seen = BTreeSet::new();
-    for Change { commit, .. } in changes {
-        if !seen.insert(&commit.id) {
-            continue;
+}
+
+fn pin_of<'a>(
+    component: &'a str,
+    environment: &'a str,
+) -> impl Fn(&Value) -> Option<ReleasePinSpec> + 'a {
+    move |object| {
+        let spec = Some(object).filter(|object| is_a("ReleasePin", object))?;
+        let spec = ReleasePinSpec::deserialize(&spec["spec"]).ok()?;
+        (spec.component == component && spec.environment == environment).then_some(spec)
+    }
+}
+
+pub(super) fn judge(log: &Logged, facts: &Facts, component: Option<&str>) -> Verdict {
+    let is_asked = |name: &str| component.is_none_or(|component| component == name);
+    let mut verdict = Verdict::default();
+    for commit in &log.cut {
+        let what = "this clone does not have the commit before it, so its change is not known; git fetch --unshallow fetches the rest";
+        verdict
+            .warnings
+            .push(unknown(object(commit), what.to_owned()));
+    }
+    if log.lacking > 0 {
+        let what = format!(
+            "{} states of files that the log names are not in this clone, and git could not fetch them",
+            log.lacking
+        );
+        verdict
+            .warnings
+            .push(unknown("commit/HEAD".to_owned(), what));
+    }
+    let mut chains: BTreeMap<&str, usize> = BTreeMap::new();
+    let changes = log.changes.iter();
+    for change in changes.filter(|change| is_asked(&change.after.component)) {
+        verdict.entries += 1;
+        *chains.entry(&change.name).or_default() += 1;
+        if let Some((severity, what)) = unsaid(change, facts) {
+            report(&mut verdict, severity, &change.name, &change.commit, what);
         }
+    }
+    for commit in &log.claims {
         let said = Trailers::read(commit).into_iter();
         let pins = said.filter_map(|said| Some((said.component?, said.environment?)));
         for (component, environment) in pins.collect::<BTreeSet<_>>() {
             let said = Trailers::about(commit, &component, &environment);
-            // Of what was squashed, one may take back what another did.
-            let nothing = said.is_some_and(|said| said.together && said.from == said.to);
-            let is_made = made.contains(&(&*commit.id, &*component, &*environment));
-            if is_asked(&component) && !is_made && !nothing {
-                verdict.problems.push(Finding {
-                    severity: Severity::Tampered,
-                    chain: format!("{component}-{environment}"),
-                    object: format!("commit/{}", short(commit)),
-                    what: "its trailers name a change of this pin that it did not make".to_owned(),
-                });
+            let said = said.filter(|_| is_asked(&component));
+            let found = said.and_then(|said| disagreement(commit, &said, facts));
+            if let Some((severity, what)) = found {
+                let chain = format!("{component}-{environment}");
+                report(&mut verdict, severity, &chain, commit, what);
+            }
+        }
+        for (component, what) in unmade_releases(commit, facts) {
+            if is_asked(&component) {
+                let chain = format!("{component} releases");
+                report(&mut verdict, Severity::Tampered, &chain, commit, what);
             }
         }
     }
     verdict.chains = chains
         .into_iter()
-        .map(|(name, entries)| ChainSummary {
-            subject: Subject {
-                kind: SubjectKind::ReleasePin,
-                name: name.to_owned(),
-                uid: None,
-            },
-            entries,
-            removed: 0,
-            newest: i64::try_from(entries).unwrap_or_default(),
-        })
+        .map(|(name, entries)| summary(SubjectKind::ReleasePin, name, entries))
         .collect();
+    judge_releases(&mut verdict, &log.dealt, facts, component);
     verdict
 }
 
-/// Holds marks and collections to what they say.
-pub(super) fn judge_releases(verdict: &mut Verdict, dealt: &[Dealt], component: Option<&str>) {
-    let is_asked = |name: &str| component.is_none_or(|component| component == name);
-    let mut chains: BTreeMap<&str, usize> = BTreeMap::new();
-    for dealt in dealt {
-        for deed in dealt.deeds.iter().filter(|deed| is_asked(&deed.component)) {
-            verdict.entries += 1;
-            *chains.entry(&deed.component).or_default() += 1;
-        }
-        let found = disagreements(dealt).into_iter();
-        let found = found.filter(|(component, _)| is_asked(component));
-        verdict
-            .problems
-            .extend(found.map(|(component, what)| Finding {
-                severity: Severity::Tampered,
-                chain: format!("{component} releases"),
-                object: format!("commit/{}", short(&dealt.commit)),
-                what,
-            }));
+fn report(verdict: &mut Verdict, severity: Severity, chain: &str, commit: &Commit, what: String) {
+    let finding = Finding {
+        severity,
+        chain: chain.to_owned(),
+        object: object(&commit.id),
+        what,
+    };
+    match severity {
+        Severity::Warning | Severity::NotKnown => verdict.warnings.push(finding),
+        Severity::Tampered | Severity::Incomplete => verdict.problems.push(finding),
     }
-    let summaries = chains.into_iter().map(|(component, entries)| ChainSummary {
+}
+
+fn summary(kind: SubjectKind, name: &str, entries: usize) -> ChainSummary {
+    ChainSummary {
         subject: Subject {
-            kind: SubjectKind::Component,
-            name: component.to_owned(),
+            kind,
+            name: name.to_owned(),
             uid: None,
         },
         entries,
         removed: 0,
         newest: i64::try_from(entries).unwrap_or_default(),
-    });
+    }
+}
+
+/// Holds marks and collections to what they say.
+fn judge_releases(verdict: &mut Verdict, dealt: &[Dealt], facts: &Facts, component: Option<&str>) {
+    let is_asked = |name: &str| component.is_none_or(|component| component == name);
+    let mut chains: BTreeMap<&str, usize> = BTreeMap::new();
+    for dealt in dealt {
+        // Of a commit whose parents are not here, every mark of its tree looks like its own.
+        if facts.cut.contains(&dealt.commit.id) {
+            continue;
+        }
+        for deed in dealt.deeds.iter().filter(|deed| is_asked(&deed.component)) {
+            verdict.entries += 1;
+            *chains.entry(&deed.component).or_default() += 1;
+        }
+        if !facts.are_whole(&dealt.commit) {
+            let what = "this clone does not have all files of the commit, so its change of releases is not known";
+            let finding = unknown(object(&dealt.commit.id), what.to_owned());
+            verdict.warnings.push(finding);
+            continue;
+        }
+        for (component, what) in disagreements(dealt) {
+            if is_asked(&component) {
+                let chain = format!("{component} releases");
+                report(verdict, Severity::Tampered, &chain, &dealt.commit, what);
+            }
+        }
+    }
+    let summaries = chains.into_iter();
+    let summaries = summaries.map(|(name, entries)| summary(SubjectKind::Component, name, entries));
     verdict.chains.extend(summaries);
 }
 
@@ -135,7 +262,7 @@ fn disagreements(dealt: &Dealt) -> Vec<(String, String)> {
     for deed in &dealt.deeds {
         if !said.iter().any(|said| names(said, deed)) {
             let what = format!(
-                "it {} {}, and its trailers do not say so",
+                "the commit {} {}, but its trailers do not name this",
                 done(deed.action),
                 deed.release
             );
@@ -148,7 +275,7 @@ fn disagreements(dealt: &Dealt) -> Vec<(String, String)> {
             let component = said.component.clone().unwrap_or_default();
             let release = said.to.clone().unwrap_or_else(|| "releases".to_owned());
             let what = format!(
-                "its trailers say that it {} {release}, and it did not",
+                "its trailers say that it {} {release}, but the commit does not",
                 done(*action)
             );
             found.push((component, what));
@@ -165,43 +292,112 @@ fn done(action: Action) -> &'static str {
     }
 }
 
-fn finding(change: &Change) -> Option<(Severity, String)> {
-    if let Some(said) = Trailers::of(&change.commit, &change.after) {
-        let what = disagreement(change, &said)?;
-        return Some((Severity::Tampered, what));
+/// Lists the releases that a commit says it made and did not make, by component.
+fn unmade_releases(commit: &Commit, facts: &Facts) -> Vec<(String, String)> {
+    let said = Trailers::read(commit).into_iter();
+    let said = said.filter(|said| said.action.as_deref() == Some("Release"));
+    let named = said.filter_map(|said| Some((said.component?, said.to?)));
+    let unmade = named.filter(|(component, release)| {
+        let is_it = |object: &Value| {
+            let owner = &object["spec"]["component"]["name"];
+            let names = object["metadata"]["name"] == release.as_str() && owner == component;
+            (is_a("Release", object) && names).then_some(())
+        };
+        let (before, after) = (facts.before(commit, is_it), facts.after(commit, is_it));
+        let is_made = !after.found.is_empty() && before.found.is_empty();
+        !is_made && before.whole && after.whole
+    });
+    let told = |(component, release): (String, String)| {
+        let what = format!("its trailers say that it made {release}, but the commit does not");
+        (component, what)
+    };
+    unmade.map(told).collect()
+}
+
+/// Judges a change of a ReleasePin that the trailers of its commit do not name.
+fn unsaid(change: &Change, facts: &Facts) -> Option<(Severity, String)> {
+    let Change { after, commit, .. } = change;
+    if Trailers::of(commit, after).is_some() || facts.cut.contains(&commit.id) {
+        return None;
     }
-    if !Trailers::read(&change.commit).is_empty() {
-        let what = "it changed this pin, and its trailers name only others";
-        return Some((Severity::Tampered, what.to_owned()));
+    if !Trailers::read(commit).is_empty() {
+        let pick = pin_of(&after.component, &after.environment);
+        let (before, after) = (facts.before(commit, &pick), facts.after(commit, &pick));
+        if !(before.whole && after.whole) {
+            return Some((Severity::NotKnown, LACKING.to_owned()));
+        }
+        let what = "it changed this ReleasePin, and its trailers name only others";
+        return (before != after).then(|| (Severity::Tampered, what.to_owned()));
     }
     // How a pin began is whoever made it; a move by hand is worth knowing.
     change.before.as_ref()?;
-    let Commit { author, .. } = &*change.commit;
-    let what = format!("edited by hand by {author}: {}", change.commit.subject());
+    let what = format!("edited by hand by {}: {}", commit.author, commit.subject());
     Some((Severity::Warning, what))
 }
 
-/// Says where trailers and the change disagree.
-fn disagreement(change: &Change, said: &Trailers) -> Option<String> {
-    let counted = |spec: &ReleasePinSpec| change.counted(spec).to_owned();
-    let (from, to) = (change.found.as_ref().map(counted), counted(&change.after));
-    let word = |release: &Option<String>| release.clone().unwrap_or_else(|| "nothing".to_owned());
-    if said.from != from {
-        return Some(format!(
-            "its trailers say that {} counted before, and {} did",
-            word(&said.from),
-            word(&from)
-        ));
+/// Why a change cannot be judged.
+const LACKING: &str =
+    "this clone does not have all files of the commit, so its change is not known";
+
+/// Says where the trailers of a commit and its change of a ReleasePin disagree.
+fn disagreement(commit: &Commit, said: &Trailers, facts: &Facts) -> Option<(Severity, String)> {
+    let (component, environment) = (said.component.as_deref()?, said.environment.as_deref()?);
+    let pick = pin_of(component, environment);
+    let (before, after) = (facts.before(commit, &pick), facts.after(commit, &pick));
+    // In a squash, one commit may revert another one.
+    let nothing = said.together && said.from == said.to;
+    let tampered = |what: String| Some((Severity::Tampered, what));
+    let is_cut = facts.cut.contains(&commit.id);
+    if before == after || (after.found.is_empty() && before.found.is_empty()) {
+        return match before.whole && after.whole {
+            _ if nothing || is_cut => None,
+            true => tampered(
+                "its trailers name a change of this ReleasePin that it did not make".to_owned(),
+            ),
+            false => Some((Severity::NotKnown, LACKING.to_owned())),
+        };
     }
-    if said.to.as_deref() != Some(to.as_str()) {
-        return Some(format!(
-            "its trailers say that {} counts, and {to} does",
-            word(&said.to)
-        ));
+    let counted = |side: &Side<ReleasePinSpec>| -> Vec<String> {
+        let counted = side.found.iter();
+        let counted = counted.map(|spec| spec.effective_release(commit.written).to_owned());
+        counted.collect()
+    };
+    let word = |release: Option<&String>| release.map_or("nothing", String::as_str).to_owned();
+    let agrees = |said: &Option<String>, found: &[String]| match said {
+        None => found.is_empty(),
+        Some(said) => found.contains(said),
+    };
+    let (from, to) = (counted(&before), counted(&after));
+    if !agrees(&said.from, &from) {
+        match before.whole {
+            true => {
+                return tampered(format!(
+                    "its trailers say that the effective release was {} before, and it was {}",
+                    word(said.from.as_ref()),
+                    word(from.first())
+                ));
+            }
+            false if !is_cut => return Some((Severity::NotKnown, LACKING.to_owned())),
+            // One finding reports the missing parent of this commit.
+            false => {}
+        }
+    }
+    if !agrees(&said.to, &to) {
+        return match after.whole {
+            true => tampered(format!(
+                "its trailers say that the effective release is {}, and it is {}",
+                word(said.to.as_ref()),
+                word(to.first())
+            )),
+            false => Some((Severity::NotKnown, LACKING.to_owned())),
+        };
     }
     None
 }
 
-fn short(commit: &Commit) -> &str {
-    commit.id.get(..12).unwrap_or(&commit.id)
+fn object(commit: &str) -> String {
+    format!("commit/{}", commit.get(..12).unwrap_or(commit))
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,9 +3,11 @@
 use serde_json::{Map, Value};
 use serde_saphyr::granit_parser::ScalarStyle;
 
+use super::flow::quoted;
 use super::node::{Entry, Node, What};
 use super::text::{Edit, line_end, line_ending, line_start, next_line};
-use crate::yaml::write::{self, inline, is_plain};
+use crate::yaml::json;
+use crate::yaml::write::{self, inline};
 
 /// Why and where a change cannot be made in place.
 #[derive(Debug)]
@@ -23,6 +25,7 @@ pub(super) fn changes(
 ) -> Result<Vec<Edit>, Refused> {
     let mut writer = Writer {
         text,
+        json: json::is_json(text),
         indented_lists: has_indented_lists(text, node),
         edits: Vec::new(),
     };
@@ -30,15 +33,17 @@ pub(super) fn changes(
     Ok(writer.edits)
 }
 
-struct Writer<'t> {
-    text: &'t str,
+pub(super) struct Writer<'t> {
+    pub(super) text: &'t str,
+    /// Whether the text is JSON, and has to stay so.
+    pub(super) json: bool,
     /// Whether the document sets its lists in deeper than the keys that they belong to.
     indented_lists: bool,
     edits: Vec<Edit>,
 }
 
 impl Writer<'_> {
-    fn put(&mut self, start: usize, end: usize, text: String) {
+    pub(super) fn put(&mut self, start: usize, end: usize, text: String) {
         self.edits.push(Edit { start, end, text });
     }
 
@@ -62,7 +67,7 @@ impl Writer<'_> {
             }
             (What::Scalar(style), _, new) => self.scalar(node, *style, new, flow),
             (What::Map { flow: true, .. } | What::List { flow: true, .. }, _, new) => {
-                let written = in_flow(new);
+                let written = self.in_flow(new);
                 self.put(node.start, node.end, written);
                 Ok(())
             }
@@ -108,9 +113,9 @@ impl Writer<'_> {
                 format!("'{}'", text.replace('\'', "''"))
             }
             (ScalarStyle::DoubleQuoted, Value::String(text)) => quoted(text),
-            (_, new) if flow => in_flow(new),
-            (_, Value::Object(map)) if !map.is_empty() => in_flow(new),
-            (_, Value::Array(list)) if !list.is_empty() => in_flow(new),
+            (_, new) if flow => self.in_flow(new),
+            (_, Value::Object(map)) if !map.is_empty() => self.in_flow(new),
+            (_, Value::Array(list)) if !list.is_empty() => self.in_flow(new),
             (_, new) => {
                 let mut out = String::new();
                 inline(&mut out, new);
@@ -163,10 +168,10 @@ impl Writer<'_> {
                     .map(|entry| (entry.key_start, entry.end()))
                     .collect::<Vec<_>>(),
                 &going,
-                coming
+                &coming
                     .iter()
-                    .map(|(key, value)| format!("{}: {}", flow_text(key), in_flow(value)))
-                    .collect(),
+                    .map(|(key, value)| (Some(key.as_str()), value))
+                    .collect::<Vec<_>>(),
             );
         }
         if going.len() == entries.len() {
@@ -253,7 +258,8 @@ impl Writer<'_> {
             }
             let places: Vec<(usize, usize)> =
                 items.iter().map(|item| (item.start, item.end)).collect();
-            return self.flow(node, &places, &going, coming.iter().map(in_flow).collect());
+            let coming: Vec<_> = coming.iter().map(|value| (None, value)).collect();
+            return self.flow(node, &places, &going, &coming);
         }
         if going.len() == items.len() {
             return Err(Refused {
@@ -350,49 +356,6 @@ impl Writer<'_> {
             })
             .collect()
     }
-
-    /// Takes entries out of a flow map or list, and puts others at its end.
-    fn flow(
-        &mut self,
-        node: &Node,
-        places: &[(usize, usize)],
-        going: &[usize],
-        coming: Vec<String>,
-    ) -> Result<(), Refused> {
-        if going.len() == places.len() && !places.is_empty() {
-            if let (Some((start, _)), Some((_, end))) = (places.first(), places.last()) {
-                self.put(*start, *end, coming.join(", "));
-            }
-            return Ok(());
-        }
-        for at in going {
-            let (before, own, after) = (
-                at.checked_sub(1).and_then(|at| places.get(at)),
-                places.get(*at),
-                places.get(at + 1),
-            );
-            match (before, own, after) {
-                (_, Some((start, _)), Some((next, _))) => {
-                    self.put(*start, *next, String::new());
-                }
-                (Some((_, previous)), Some((_, end)), None) => {
-                    self.put(*previous, *end, String::new());
-                }
-                _ => {}
-            }
-        }
-        if coming.is_empty() {
-            return Ok(());
-        }
-        match places.last() {
-            Some((_, end)) => self.put(*end, *end, format!(", {}", coming.join(", "))),
-            None => {
-                let inside = node.start + 1;
-                self.put(inside, inside, coming.join(", "));
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Tells whether a document sets its lists in; where it has none, it is taken to do so.
@@ -414,39 +377,4 @@ fn has_indented_lists(text: &str, node: &Node) -> bool {
         }
     }
     first(text, node, None).unwrap_or(true)
-}
-
-/// Writes a value as it stands in a flow map or list.
-fn in_flow(value: &Value) -> String {
-    match value {
-        Value::String(text) => flow_text(text),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(in_flow).collect();
-            format!("[{}]", items.join(", "))
-        }
-        Value::Object(map) => {
-            let entries = map.iter();
-            let entries: Vec<String> = entries
-                .map(|(key, value)| format!("{}: {}", flow_text(key), in_flow(value)))
-                .collect();
-            format!("{{{}}}", entries.join(", "))
-        }
-        leaf => {
-            let mut out = String::new();
-            inline(&mut out, leaf);
-            out
-        }
-    }
-}
-
-fn flow_text(text: &str) -> String {
-    match is_plain(text) && !text.contains([',', '?', ':']) {
-        true => text.to_owned(),
-        false => quoted(text),
-    }
-}
-
-fn quoted(text: &str) -> String {
-    // What JSON quotes, YAML reads.
-    Value::from(text).to_string()
 }

@@ -9,6 +9,7 @@
 //! could disagree about what a file says, and takes texts of one document with plain line feeds only.
 
 mod change;
+mod flow;
 mod node;
 mod text;
 
@@ -17,7 +18,7 @@ mod tests;
 
 use serde_json::Value;
 
-use super::{YamlError, documents};
+use super::{YamlError, documents, json};
 
 /// Why a text cannot be edited.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,6 +44,30 @@ pub enum EditError {
         /// Why.
         why: String,
     },
+}
+
+/// Where the objects of a text begin.
+pub struct Outline {
+    nodes: Vec<node::Node>,
+    /// The offsets of the line feeds.
+    newlines: Vec<usize>,
+}
+
+impl Outline {
+    /// Reads where the objects of a text begin.
+    pub fn read(origin: &str, text: &str) -> Result<Self, YamlError> {
+        Ok(Self {
+            nodes: node::documents(origin, text)?,
+            newlines: text.match_indices('\n').map(|(at, _)| at).collect(),
+        })
+    }
+
+    /// Returns the line, from 1, on which an item of a document begins; `at` has its index in each `items`,
+    /// the outermost list first.
+    pub fn line(&self, document: usize, at: &[usize]) -> Option<usize> {
+        let start = self.nodes.get(document)?.item(at)?.start;
+        Some(1 + self.newlines.partition_point(|newline| *newline < start))
+    }
 }
 
 /// Edits a document of a text, counted from 0 as [`documents`] returns them, so that it says what is wanted.
@@ -89,7 +114,7 @@ pub fn edit(
     Ok(edited)
 }
 
-/// Removes a document from a text of several; None where it is the only one.
+/// Removes a document from a text of several, which may be JSON objects; None where it is the only one.
 pub fn remove(origin: &str, text: &str, document: usize) -> Result<Option<String>, EditError> {
     let before = documents(origin, text)?;
     if document >= before.len() {
@@ -109,8 +134,11 @@ pub fn remove(origin: &str, text: &str, document: usize) -> Result<Option<String
         line: 1,
         why: why.to_owned(),
     };
-    let cut = text::without_document(text, &nodes, document)
-        .ok_or_else(|| refused("where the document begins and ends is not plain"))?;
+    let cut = match json::is_json(text) {
+        true => text::without_value(text, &nodes, document),
+        false => text::without_document(text, &nodes, document),
+    };
+    let cut = cut.ok_or_else(|| refused("where the document begins and ends is not plain"))?;
     let left: Vec<Value> = documents(origin, &cut)?
         .into_iter()
         .map(|read| read.value)
@@ -121,8 +149,21 @@ pub fn remove(origin: &str, text: &str, document: usize) -> Result<Option<String
     }
 }
 
+/// Writes an object as a text of its own: JSON where the text shall be JSON, else YAML.
+pub fn new_text(document: &Value, json: bool) -> String {
+    match json {
+        true => flow::pretty(document, "  ") + "\n",
+        false => super::write(document),
+    }
+}
+
+/// Tells whether a text is one JSON object or several, one after the other.
+pub fn is_json(text: &str) -> bool {
+    json::is_json(text)
+}
+
 /// Appends a document to a text, which then says it and what it said before; line endings are those of the
-/// text.
+/// text, and a text of JSON objects stays one.
 pub fn append(origin: &str, text: &str, document: &Value) -> Result<String, EditError> {
     let values = |text: &str| -> Result<Vec<Value>, EditError> {
         let read = documents(origin, text)?.into_iter();
@@ -135,11 +176,12 @@ pub fn append(origin: &str, text: &str, document: &Value) -> Result<String, Edit
     if !out.is_empty() && !out.ends_with('\n') {
         out.push_str(eol);
     }
-    if !out.is_empty() {
+    let json = json::is_json(text);
+    if !out.is_empty() && !json {
         out.push_str("---");
         out.push_str(eol);
     }
-    out.push_str(&super::write(document).replace('\n', eol));
+    out.push_str(&new_text(document, json).replace('\n', eol));
     match values(&out)? == wanted {
         true => Ok(out),
         false => Err(EditError::NotSafe {

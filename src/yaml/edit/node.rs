@@ -2,6 +2,7 @@
 
 use serde_saphyr::granit_parser::{self, Event, Parser, ScalarStyle, Span, StructureStyle};
 
+use crate::yaml::json;
 use crate::yaml::read::place;
 use crate::yaml::{Limits, YamlError};
 
@@ -34,6 +35,21 @@ pub(super) struct Entry {
 }
 
 impl Node {
+    /// Returns the item of a list of objects that its indexes in each `items` lead to.
+    pub(super) fn item(&self, at: &[usize]) -> Option<&Node> {
+        let Some((first, rest)) = at.split_first() else {
+            return Some(self);
+        };
+        let What::Map { entries, .. } = &self.what else {
+            return None;
+        };
+        let items = entries.iter().find(|entry| entry.key == "items")?;
+        match &items.value.what {
+            What::List { items, .. } => items.get(*first)?.item(rest),
+            _ => None,
+        }
+    }
+
     /// Tells whether nothing stands there, which is null.
     pub(super) fn is_empty(&self) -> bool {
         matches!(self.what, What::Scalar(ScalarStyle::Plain)) && self.start == self.end
@@ -50,8 +66,11 @@ impl Entry {
     }
 }
 
+/// The key of a map whose value is not read yet, and where it begins and ends.
+type Key = Option<(String, usize, usize)>;
+
 enum Open {
-    Map(Vec<Entry>, Option<(String, usize, usize)>),
+    Map(Vec<Entry>, Key),
     List(Vec<Node>),
 }
 
@@ -74,26 +93,40 @@ pub(super) fn documents(origin: &str, text: &str) -> Result<Vec<Node>, YamlError
         block_nesting_limit: depth,
     };
     options.set_emit_comments(false);
-    let mut stack: Vec<Frame> = Vec::new();
-    let mut found = Vec::new();
-    for item in Parser::new_from_str_with_options(body, options) {
-        let (event, span) = item.map_err(|error| YamlError::Syntax {
-            place: place(origin, error.marker()),
-            message: error.info(),
-        })?;
-        let (start, end) = bytes(&span, mark);
+    let mut nodes = Nodes {
+        text,
+        stack: Vec::new(),
+        found: Vec::new(),
+    };
+    for part in json::parts(body) {
+        for item in Parser::new_from_str_with_options(&part.text, options.clone()) {
+            let (event, span) = item.map_err(|error| YamlError::Syntax {
+                place: place(origin, part.lines, error.marker()),
+                message: error.info(),
+            })?;
+            nodes.take(event, bytes(&span, mark + part.start));
+        }
+    }
+    Ok(nodes.found)
+}
+
+/// The nodes that are read so far.
+struct Nodes<'t> {
+    text: &'t str,
+    stack: Vec<Frame>,
+    found: Vec<Node>,
+}
+
+impl Nodes<'_> {
+    fn take(&mut self, event: Event<'_>, (start, end): (usize, usize)) {
         let node = match event {
             Event::Scalar(content, style, ..) => {
-                if let Some(Frame {
-                    open: Open::Map(_, key @ None),
-                    ..
-                }) = stack.last_mut()
-                {
+                if let Some(key) = self.wanted_key() {
                     *key = Some((content.into_owned(), start, end));
-                    continue;
+                    return;
                 }
                 let end = match style {
-                    ScalarStyle::Literal | ScalarStyle::Folded => trimmed(text, start, end),
+                    ScalarStyle::Literal | ScalarStyle::Folded => trimmed(self.text, start, end),
                     _ => end,
                 };
                 Node {
@@ -103,13 +136,9 @@ pub(super) fn documents(origin: &str, text: &str) -> Result<Vec<Node>, YamlError
                 }
             }
             Event::Alias(_) => {
-                if let Some(Frame {
-                    open: Open::Map(_, key @ None),
-                    ..
-                }) = stack.last_mut()
-                {
+                if let Some(key) = self.wanted_key() {
                     *key = Some((String::new(), start, end));
-                    continue;
+                    return;
                 }
                 Node {
                     what: What::Alias,
@@ -118,34 +147,42 @@ pub(super) fn documents(origin: &str, text: &str) -> Result<Vec<Node>, YamlError
                 }
             }
             Event::MappingStart(style, ..) => {
-                stack.push(Frame {
-                    open: Open::Map(Vec::new(), None),
-                    flow: style == StructureStyle::Flow,
-                    start,
-                });
-                continue;
+                return self.open(Open::Map(Vec::new(), None), style, start);
             }
             Event::SequenceStart(style, ..) => {
-                stack.push(Frame {
-                    open: Open::List(Vec::new()),
-                    flow: style == StructureStyle::Flow,
-                    start,
-                });
-                continue;
+                return self.open(Open::List(Vec::new()), style, start);
             }
-            Event::MappingEnd | Event::SequenceEnd => match stack.pop() {
+            Event::MappingEnd | Event::SequenceEnd => match self.stack.pop() {
                 Some(frame) => frame.close(end),
-                None => continue,
+                None => return,
             },
-            _ => continue,
+            _ => return,
         };
-        match stack.last_mut() {
-            None if is_nothing(text, &node) => {}
-            None => found.push(node),
+        match self.stack.last_mut() {
+            None if is_nothing(self.text, &node) => {}
+            None => self.found.push(node),
             Some(frame) => frame.take(node),
         }
     }
-    Ok(found)
+
+    fn open(&mut self, open: Open, style: StructureStyle, start: usize) {
+        self.stack.push(Frame {
+            open,
+            flow: style == StructureStyle::Flow,
+            start,
+        });
+    }
+
+    /// Returns where the next node goes, where that is the key of a map.
+    fn wanted_key(&mut self) -> Option<&mut Key> {
+        match self.stack.last_mut() {
+            Some(Frame {
+                open: Open::Map(_, key @ None),
+                ..
+            }) => Some(key),
+            _ => None,
+        }
+    }
 }
 
 impl Frame {

@@ -188,6 +188,79 @@ fn documents_are_cut_out_and_appended() {
     }
 }
 
+#[test]
+fn json_stays_json_and_every_other_byte_stays() {
+    let hold = || json!([{"id": "h"}]);
+    for (before, after) in [
+        (
+            r#"{"spec":{"name":"a","n":1}}"#,
+            r#"{"spec":{"name":"b","n":1, "holds": [{"id": "h"}]}}"#,
+        ),
+        (
+            "{\n\t\"spec\": {\n\t\t\"name\": \"a\",\n\t\t\"n\": 1\n\t}\n}\n",
+            "{\n\t\"spec\": {\n\t\t\"name\": \"b\",\n\t\t\"n\": 1,\n\t\t\"holds\": [\n\t\t\t{\n\t\t\t\t\"id\": \"h\"\n\t\t\t}\n\t\t]\n\t}\n}\n",
+        ),
+    ] {
+        let edited = edited(before, |value| {
+            value["spec"]["name"] = "b".into();
+            value["spec"]["holds"] = hold();
+        });
+        let edited = edited.unwrap();
+        assert_eq!(edited, after);
+        serde_json::from_str::<Value>(&edited).unwrap();
+        let back = self::edited(&edited, |value| {
+            value["spec"]["name"] = "a".into();
+            value["spec"].as_object_mut().unwrap().remove("holds");
+        });
+        assert_eq!(back.unwrap(), before);
+    }
+    // Entries go from the end of a list with the commas before them.
+    let gone = edited("{\"l\": [1, 2, 3, 4]}", |value| value["l"] = json!([1, 2]));
+    assert_eq!(gone.unwrap(), "{\"l\": [1, 2]}");
+}
+
+#[test]
+fn a_stream_of_json_objects_is_several_documents() {
+    let text = "{\"a\": \"x\\ty\"}{\n\t\"b\": 2\n}\n\n{\"c\": 3}\n";
+    let read = documents("a.json", text).unwrap();
+    let values: Vec<(Value, usize)> = read
+        .into_iter()
+        .map(|read| (read.value, read.line))
+        .collect();
+    let expected = [
+        (json!({"a": "x\ty"}), 1),
+        (json!({"b": 2}), 1),
+        (json!({"c": 3}), 5),
+    ];
+    assert_eq!(values, expected);
+    let edited = edit("a.json", text, 1, &json!({"b": "two"})).unwrap();
+    assert_eq!(edited, text.replace('2', "\"two\""));
+    let cut = remove("a.json", text, 1).unwrap().unwrap();
+    assert_eq!(documents("a.json", &cut).unwrap().len(), 2);
+    let more = append("a.json", text, &json!({"d": 4})).unwrap();
+    assert_eq!(more, format!("{text}{{\n  \"d\": 4\n}}\n"));
+    let error = documents("a.json", "{\"a\": 1}\n{\"b\": 1, \"b\": 2}").unwrap_err();
+    assert!(error.to_string().starts_with("a.json:2:"), "{error}");
+    assert!(is_json(text) && !is_json("{a: 1}\n") && !is_json("a: {}\n"));
+}
+
+#[test]
+fn an_outline_knows_the_lines_of_items() {
+    let text = "a: 1\n---\nkind: List\nitems:\n- x: 1\n- kind: List\n  items:\n  # two\n  - y: 2\n";
+    let outline = Outline::read("a.yaml", text).unwrap();
+    for (document, at, expected) in [
+        (0, &[][..], Some(1)),
+        (1, &[], Some(3)),
+        (1, &[0], Some(5)),
+        (1, &[1], Some(6)),
+        (1, &[1, 0], Some(9)),
+        (1, &[2], None),
+        (2, &[], None),
+    ] {
+        assert_eq!(outline.line(document, at), expected, "{document} {at:?}");
+    }
+}
+
 fn leaf() -> impl Strategy<Value = Value> {
     prop_oneof![
         "[a-z]{1,6}".prop_map(Value::from),

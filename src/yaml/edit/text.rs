@@ -95,3 +95,12 @@ pub(super) fn without_document(text: &str, nodes: &[Node], document: usize) -> O
         _ => None,
     }
 }
+
+/// Cuts a value out of a stream of JSON values, with the blanks behind it up to the next line.
+pub(super) fn without_value(text: &str, nodes: &[Node], document: usize) -> Option<String> {
+    let node = nodes.get(document)?;
+    let (before, after) = (text.get(..node.start)?, text.get(node.end..)?);
+    let blanks = after.trim_start_matches([' ', '\t', '\r']);
+    let after = blanks.strip_prefix('\n').unwrap_or(blanks);
+    Some(format!("{before}{after}"))
+}

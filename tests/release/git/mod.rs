@@ -149,5 +149,6 @@ pub fn kind(error: &GitError) -> &'static str {
         Cause::Program { .. } => "program",
         Cause::Token { .. } => "token",
         Cause::Cache { .. } => "cache",
+        Cause::NotFetched => "not fetched",
     }
 }

@@ -33,7 +33,7 @@ fn a_promotion_is_one_line_and_one_commit() {
         dry.out
     );
     assert!(
-        dry.err.contains("whether it is ready in dev is not known"),
+        dry.err.contains("readiness in dev is not known"),
         "{}",
         dry.err
     );
@@ -72,15 +72,11 @@ fn a_promotion_is_one_line_and_one_commit() {
     ] {
         assert_eq!(trailer(&shop, name), value, "{name}");
     }
-    shop.ends(
-        "promote cart --from dev --to staging",
-        0,
-        "is there already",
-    );
+    shop.ends("promote cart --from dev --to staging", 0, "(no change)");
     shop.ends(
         "promote cart --from dev --to prod --yes",
         5,
-        "dev does not promote to prod",
+        "the pipeline has no path from dev to prod",
     );
 }
 
@@ -175,7 +171,7 @@ fn holds_marks_and_the_way_back() {
     shop.ends(
         "audit verify",
         1,
-        "its trailers say that it marked bad cart-1, and it did not",
+        "its trailers say that it marked bad cart-1, but the commit does not",
     );
 }
 
@@ -256,12 +252,12 @@ fn a_commit_can_go_to_another_branch() {
     shop.ends(
         "promote cart --from dev --to staging --branch promote/cart",
         4,
-        "branch promote/cart has another pins/staging/cart.yaml",
+        "pins/staging/cart.yaml on branch promote/cart differs",
     );
     shop.ends(
         "promote cart --from dev --to staging --branch a..b",
         2,
-        "no name for a branch",
+        "not a valid branch name",
     );
 }
 
@@ -284,8 +280,12 @@ fn gc_removes_files_in_one_commit() {
     );
     shop.commit("more");
     let before = shop.head();
-    shop.ends("gc --keep 2 --min-age 0s", 5, "add --confirm");
-    let plan = shop.ends("gc --keep 2 --min-age 0s --dry-run", 3, "pinned in");
+    shop.ends("gc --keep 2 --min-age 0s", 5, "--confirm deletes them");
+    let plan = shop.ends(
+        "gc --keep 2 --min-age 0s --dry-run",
+        3,
+        "named by the ReleasePin in",
+    );
     assert!(plan.out.contains("cart-3"), "{}", plan.out);
     let files = shop
         .ends("gc --keep 2 --min-age 0s --dry-run -o json", 3, "files")

@@ -112,7 +112,7 @@ async fn reads_follow_the_files_and_writes_edit_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn helm_and_kustomize_are_left_alone_and_what_is_broken_is_told() {
+async fn templates_and_patches_are_no_objects_and_what_they_do_to_release_pins_is_reported() {
     let shop = Shop::open(&["cart"]);
     shop.write("chart/Chart.yaml", "name: x\n");
     shop.write(
@@ -155,17 +155,22 @@ async fn helm_and_kustomize_are_left_alone_and_what_is_broken_is_told() {
         .map(|problem| problem.what)
         .collect();
     let said = problems.join("\n");
-    assert_eq!(problems.len(), 4, "{said}");
+    assert_eq!(problems.len(), 6, "{said}");
     for words in [
+        "chart/templates/pin.yaml: a template makes a ReleasePin",
+        "overlay/patch.yaml:1: a patch changes a ReleasePin",
         "broken.yaml:",
         "twice.yaml:",
         "wrong.yaml:",
-        "is in components/cart.yaml already",
+        "is in components/cart.yaml:1 already",
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }
     // A release whose file a kustomization names is not collected: nothing could be built without it.
     shop.git("rm -q --cached -r --ignore-unmatch ignored");
+    for folder in ["chart", "overlay"] {
+        std::fs::remove_dir_all(shop.root.join(folder)).unwrap();
+    }
     std::fs::remove_file(shop.root.join("wrong.yaml")).unwrap();
     std::fs::remove_file(shop.root.join("broken.yaml")).unwrap();
     std::fs::remove_file(shop.root.join("twice.yaml")).unwrap();

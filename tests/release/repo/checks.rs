@@ -5,7 +5,7 @@ use super::{Shop, pin, release};
 #[test]
 fn a_change_is_held_to_the_rules_and_its_promotion_is_printed() {
     let shop = Shop::open(&["cart"]);
-    shop.ends("check", 0, "holds together");
+    shop.ends("check", 0, "no problems found");
     let base = shop.head();
     let check = format!("check --base {base}");
     shop.ends(&check, 0, "");
@@ -20,10 +20,10 @@ fn a_change_is_held_to_the_rules_and_its_promotion_is_printed() {
     shop.ends(
         &check,
         5,
-        "cart-3 runs in no environment that promotes to prod",
+        "cart-3 runs in no environment that has a path to prod",
     );
     shop.write("pins/prod/cart.yaml", &pin("cart", "prod", "cart-9"));
-    shop.ends(&check, 1, "names release cart-9, which is not there");
+    shop.ends(&check, 1, "names release cart-9, which does not exist");
     shop.git("checkout -q .");
     shop.ends("mark bad cart-2 --reason leaks --yes", 0, "");
     shop.ends(&check, 5, "release cart-2 is marked bad");
@@ -59,12 +59,13 @@ fn a_change_is_held_to_the_rules_and_its_promotion_is_printed() {
         5,
         "cart-5 does not fit staging",
     );
-    shop.ends("check --base nowhere", 2, "names no commit");
+    shop.ends("check --base nowhere", 2, "is not a commit");
 }
 
 #[test]
 fn the_example_repository_passes() {
-    let example = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/examples/gitops");
+    let example =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/example-repository");
     let shop = Shop::empty();
     let copied = std::process::Command::new("cp")
         .args(["-r", &format!("{}/.", example.display())])
@@ -73,7 +74,7 @@ fn the_example_repository_passes() {
         .unwrap();
     assert!(copied.success());
     shop.commit("the example");
-    let ran = shop.ends("check", 0, "holds together");
+    let ran = shop.ends("check", 0, "no problems found");
     assert!(!ran.err.contains("warning"), "{}", ran.err);
     shop.ends("status", 0, "checkout");
     shop.ends(
@@ -107,7 +108,7 @@ fn a_change_that_moves_no_pin_is_checked_as_well() {
 
     // A release that says something else; its mark may change.
     shop.ends("mark bad cart-3 --reason leaks --yes", 0, "");
-    shop.ends(&check, 0, "holds together");
+    shop.ends(&check, 0, "no problems found");
     let text = shop.read("releases/cart/cart-1.yaml");
     let other = text.replace("shop/cart:1", "shop/cart:7");
     shop.write("releases/cart/cart-1.yaml", &other);
@@ -121,7 +122,7 @@ fn a_change_that_moves_no_pin_is_checked_as_well() {
     shop.write("releases/cart/cart-1.yaml", &format!("# the first\n{text}"));
     shop.git("mv releases/cart/cart-1.yaml first.yaml");
     shop.commit("move a release");
-    shop.ends(&check, 0, "holds together");
+    shop.ends(&check, 0, "no problems found");
 }
 
 #[test]
@@ -133,11 +134,11 @@ fn only_what_the_change_itself_does_is_judged() {
     shop.git("switch -q main");
     shop.ends("promote cart --from dev --to staging", 0, "");
     shop.git("switch -q docs");
-    let ran = shop.ends("check --base main", 0, "holds together");
+    let ran = shop.ends("check --base main", 0, "no problems found");
     assert_eq!(ran.out, "");
     shop.git("checkout -q --orphan other");
     shop.commit("another beginning");
-    shop.ends("check --base main", 2, "have no commit in common");
+    shop.ends("check --base main", 2, "have no common commit");
 }
 
 #[test]
@@ -154,7 +155,7 @@ fn a_directory_is_judged_by_itself() {
         root: shop.root.join("team-a"),
         ..Shop::empty()
     };
-    let ran = team.ends(&check, 0, "holds together");
+    let ran = team.ends(&check, 0, "no problems found");
     assert_eq!(ran.out, "");
     shop.ends(&check, 1, "cart in qa: cart-1 -> cart-9");
 }
@@ -185,7 +186,12 @@ fn holds_stop_what_goes_over_them_and_nothing_else() {
         "patches: [{path: cart.yaml}]\n",
     );
     shop.commit("a patch");
-    shop.ends(&held, 5, "prod holds cart at cart-1");
+    let ran = shop.ends(&held, 1, "prod holds cart at cart-1");
+    assert!(
+        ran.out.contains("a patch changes a ReleasePin"),
+        "{}",
+        ran.out
+    );
     shop.git("reset -q --hard HEAD~1");
     // One goes back over a hold, and off the path.
     shop.ends("rollback cart -e prod --to cart-2 --reason x --yes", 0, "");
@@ -209,6 +215,110 @@ fn holds_stop_what_goes_over_them_and_nothing_else() {
     shop.ends(
         &over_it,
         5,
-        "cart-3 runs in no environment that promotes to prod",
+        "cart-3 runs in no environment that has a path to prod",
     );
+}
+
+#[test]
+fn a_hold_is_not_lifted_together_with_a_move() {
+    let shop = Shop::open(&["cart"]);
+    shop.ends("promote cart --from dev --to staging", 0, "");
+    shop.ends("pin cart -e prod --reason freeze --yes", 0, "");
+    let check = format!("check --base {}", shop.head());
+    shop.write("pins/prod/cart.yaml", &pin("cart", "prod", "cart-2"));
+    shop.commit("lift and move");
+    let words = "cart in prod: the change lifts the hold of ana and moves the ReleasePin";
+    shop.ends(&check, 5, words);
+    // The same in two changes.
+    shop.write("pins/prod/cart.yaml", &pin("cart", "prod", "cart-1"));
+    shop.commit("lift");
+    shop.ends(&check, 0, "no problems found");
+    let lifted = format!("check --base {}", shop.head());
+    shop.write("pins/prod/cart.yaml", &pin("cart", "prod", "cart-2"));
+    shop.commit("move");
+    shop.ends(&lifted, 0, "cart in prod: cart-1 -> cart-2");
+}
+
+#[test]
+fn a_bad_mark_is_not_removed_without_a_reason() {
+    let shop = Shop::open(&["cart"]);
+    let file = "releases/cart/cart-3.yaml";
+    let unmarked = shop.read(file);
+    shop.ends("mark bad cart-3 --reason leaks --yes", 0, "");
+    let check = format!("check --base {}", shop.head());
+    shop.write(file, &unmarked);
+    shop.commit("it is not that bad");
+    shop.ends(
+        &check,
+        5,
+        "release cart-3 loses its mark as bad without a reason",
+    );
+    shop.git("reset -q --hard HEAD~1");
+    shop.ends("mark good cart-3 --reason mended --yes", 0, "");
+    shop.ends(&check, 0, "no problems found");
+    // A release that goes takes its mark along.
+    shop.git("rm -q releases/cart/cart-3.yaml");
+    shop.ends(&check, 0, "no problems found");
+}
+
+#[test]
+fn content_that_fails_later_is_a_problem() {
+    let settings = "apiVersion: openchoreo.dev/v1alpha1\nkind: EnvSettings\nmetadata: {name: s, namespace: shop}\nspec: {owner: {componentName: cart}, environment: qa}\n";
+    let addon = "apiVersion: openchoreo.dev/v1alpha1\nkind: Addon\nmetadata: {name: disk, namespace: shop}\nspec: {creates: [{id: claim, template: {kind: ConfigMap, x: \"${1 +}\"}}]}\n";
+    let plane = "apiVersion: openchoreo.dev/v1alpha1\nkind: DataPlane\nmetadata: {name: other, namespace: shop}\nspec: {embedded: {}}\n";
+    let pipeline = "apiVersion: openchoreo.dev/v1alpha1\nkind: DeploymentPipeline\nmetadata: {name: second, namespace: shop}\nspec: {}\n";
+    let edge = |from: &str, to: &str| {
+        format!(
+            "{{sourceEnvironmentRef: {{name: {from}}}, targetEnvironmentRefs: [{{name: {to}}}]}}"
+        )
+    };
+    let circle = format!(
+        "apiVersion: openchoreo.dev/v1alpha1\nkind: DeploymentPipeline\nmetadata: {{name: a, namespace: shop}}\nspec: {{promotionPaths: [{}, {}, {}]}}\n",
+        edge("dev", "staging"),
+        edge("staging", "prod"),
+        edge("prod", "dev")
+    );
+    let unlabelled =
+        pin("cart", "prod", "cart-1").replace("environment: prod\nspec", "environment: dev\nspec");
+    for (path, text, words) in [
+        (
+            "x.yaml",
+            settings.to_owned(),
+            "x.yaml:1: EnvSettings s are for qa, which is no environment",
+        ),
+        (
+            "x.yaml",
+            settings.replace("qa", "dev").replace("cart", "mail"),
+            "EnvSettings s are for mail, which is no component",
+        ),
+        (
+            "x.yaml",
+            addon.to_owned(),
+            "x.yaml:1: Addon disk, create claim, template.x",
+        ),
+        (
+            "x.yaml",
+            plane.to_owned(),
+            "environments/all.yaml:2: environment dev names data plane d, which does not exist",
+        ),
+        (
+            "x.yaml",
+            pipeline.to_owned(),
+            "x.yaml:1: namespace shop has a second pipeline, second beside default",
+        ),
+        (
+            "x.yaml",
+            circle,
+            "x.yaml:1: the promotion paths lead in a circle through",
+        ),
+        (
+            "pins/prod/cart.yaml",
+            unlabelled,
+            "pins/prod/cart.yaml:2: label openchoreo.dev/environment of ReleasePin cart-prod is dev; it has to be prod",
+        ),
+    ] {
+        let shop = Shop::open(&["cart"]);
+        shop.write(path, &text);
+        shop.ends("check", 1, words);
+    }
 }

@@ -96,7 +96,7 @@ fn the_revisions_of_a_pin_come_from_the_log_of_its_file() {
     let verified = shop.ends(
         "audit verify",
         1,
-        "its trailers say that cart-3 counts, and cart-2 does",
+        "its trailers say that the effective release is cart-3, and it is cart-2",
     );
     assert!(verified.out.contains("tampered"), "{}", verified.out);
 }

@@ -123,8 +123,9 @@ fn what_was_half_done_is_put_back_and_what_somebody_changed_is_left() {
         ran.err
     );
     assert!(
-        ran.err
-            .contains("left alone because they changed since: pins/staging/mail.yaml"),
+        ran.err.contains(
+            "these files changed afterwards and were not touched: pins/staging/mail.yaml"
+        ),
         "{}",
         ran.err
     );

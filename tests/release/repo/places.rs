@@ -55,7 +55,7 @@ fn a_pin_is_not_written_where_it_is_not_seen() {
     shop.git("rm -q -r pins/staging");
     std::os::unix::fs::symlink(shop.place.path(), shop.root.join("pins/staging")).unwrap();
     shop.commit("a linked directory");
-    refused(&shop, PROMOTE, 5, "leads out of the work tree");
+    refused(&shop, PROMOTE, 5, "is outside the work tree");
     assert!(!shop.place.path().join("cart.yaml").exists());
     shop.git("rm -q pins/staging");
     // The layout leads into a chart, or to what git ignores.
@@ -81,7 +81,7 @@ fn a_pin_is_not_written_where_it_is_not_seen() {
     );
     shop.commit("a better layout");
     shop.ends(PROMOTE, 0, "cart in staging: nothing -> cart-2");
-    shop.ends(PROMOTE, 0, "is there already");
+    shop.ends(PROMOTE, 0, "(no change)");
 }
 
 fn settings(name: &str, environment: &str, more: &str) -> String {

@@ -64,14 +64,14 @@ fn story(shop: &Shop, bare: &Path, url: &str, more: &[(&str, &str)]) {
     bob.ends(
         PROMOTE,
         4,
-        "origin is 1 commit ahead on main, so nothing was done",
+        "origin is 1 commit ahead on main, so nothing was changed",
     );
     assert_eq!(
         (bob.head(), bob.read("pins/staging/cart.yaml")),
         (head, file)
     );
     bob.git("pull -q --rebase origin main");
-    bob.ends(PROMOTE, 0, "is there already");
+    bob.ends(PROMOTE, 0, "(no change)");
 
     // Both at once: a hook lets Ana's push in between Bob's look and his push.
     let own = bob.read("pins/prod/cart.yaml");
@@ -92,7 +92,7 @@ fn story(shop: &Shop, bare: &Path, url: &str, more: &[(&str, &str)]) {
     let ran = bob.ends(
         "promote cart --from staging --to prod --yes --reason bob --push",
         4,
-        "so the push was rejected",
+        "the push was rejected",
     );
     assert!(
         ran.err
@@ -114,7 +114,7 @@ fn story(shop: &Shop, bare: &Path, url: &str, more: &[(&str, &str)]) {
     bob.ends(
         "promote cart --from staging --to prod --yes --push",
         0,
-        "is there already",
+        "(no change)",
     );
     bob.ends("audit verify", 0, "valid");
 
@@ -178,7 +178,7 @@ fn over_a_file() {
     assert_eq!(shop.git("branch --list never"), "");
     std::fs::rename(&bare, bare.with_extension("away")).unwrap();
     let head = shop.head();
-    let ran = shop.ends("unpin cart -e dev --push", 7, "so nothing was done");
+    let ran = shop.ends("unpin cart -e dev --push", 7, "so nothing was changed");
     assert!(ran.err.contains("could not be reached"), "{}", ran.err);
     assert!(!ran.err.contains("is kept"), "{}", ran.err);
     assert_eq!(shop.head(), head);
@@ -186,7 +186,7 @@ fn over_a_file() {
     shop.ends(
         "unpin cart -e dev --push",
         2,
-        "which remote is meant is not known: there is none",
+        "bowline cannot choose a remote: the repository has none",
     );
 }
 
@@ -200,7 +200,7 @@ fn a_release_by_reference_is_made_once() {
     let create = "release create cart --version v9";
     shop.ends(create, 0, "release cart-v9");
     let head = shop.head();
-    shop.ends(create, 0, "release cart-v9 is there already");
+    shop.ends(create, 0, "release cart-v9 already exists");
     assert_eq!(shop.head(), head);
     shop.ends(&format!("{create} --push"), 0, "pushed main to origin");
 }
@@ -224,11 +224,11 @@ fn a_branch_that_somebody_else_pushed() {
     let ran = shop.ends(&promote, 4, "origin is 1 commit ahead on pr");
     assert!(
         ran.err
-            .contains("hint: git fetch origin pr:pr, and run it again"),
+            .contains("hint: git fetch origin pr:pr, then run the command again"),
         "{}",
         ran.err
     );
-    assert_eq!(shop.git("branch --list pr"), "", "nothing was done");
+    assert_eq!(shop.git("branch --list pr"), "", "nothing was changed");
     shop.git("fetch -q origin pr:pr");
     shop.ends(&promote, 0, "pushed pr to origin");
 

@@ -1,0 +1,291 @@
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::*;
+use crate::git::log::Changed;
+
+fn spec(release: &str) -> ReleasePinSpec {
+    let spec = json!({"component": "cart", "environment": "prod", "releaseRef": {"name": release}});
+    serde_json::from_value(spec).unwrap()
+}
+
+fn commit(trailers: &str, old: Option<&str>, blob: Option<&str>) -> Arc<Commit> {
+    let message = match trailers.is_empty() {
+        true => "by hand\n".to_owned(),
+        false => format!("promote\n\n{trailers}\n"),
+    };
+    let file = Changed {
+        from: None,
+        path: "pins/prod/cart.yaml".to_owned(),
+        old: old.map(str::to_owned),
+        blob: blob.map(str::to_owned),
+        added: old.is_none(),
+    };
+    Arc::new(Commit {
+        id: "0123456789abcdef".to_owned(),
+        parents: Vec::new(),
+        author: "Ana".to_owned(),
+        written: Timestamp::UNIX_EPOCH,
+        at: Timestamp::UNIX_EPOCH,
+        message,
+        files: (old.is_some() || blob.is_some())
+            .then_some(file)
+            .into_iter()
+            .collect(),
+    })
+}
+
+fn change(commit: &Arc<Commit>, before: Option<&str>, after: &str) -> Change {
+    Change {
+        namespace: String::new(),
+        name: "cart-prod".to_owned(),
+        before: before.map(spec),
+        found: before.map(spec),
+        after: spec(after),
+        at: Timestamp::UNIX_EPOCH,
+        commit: commit.clone(),
+    }
+}
+
+/// Every blob is a ReleasePin that names the release of the same name; the clone has no blob `lost`.
+fn facts(cut: bool) -> Facts {
+    let pin = |release: &str| json!({"apiVersion": "openchoreo.dev/v1alpha1", "kind": "ReleasePin", "spec": spec(release)});
+    let blobs = ["a", "b", "c"].map(|name| (name.to_owned(), Some(vec![pin(name)])));
+    let lost = ("lost".to_owned(), None);
+    Facts {
+        blobs: blobs.into_iter().chain([lost]).collect(),
+        cut: cut
+            .then(|| "0123456789abcdef".to_owned())
+            .into_iter()
+            .collect(),
+    }
+}
+
+fn trailers(component: &str, from: &str, to: &str) -> String {
+    format!(
+        "Bowline-Operation: x\nBowline-Action: Promote\nBowline-Component: {component}\nBowline-Environment: prod\nBowline-From: {from}\nBowline-To: {to}"
+    )
+}
+
+/// The findings of a log with one commit.
+fn found(
+    trailers: &str,
+    (old, blob): (Option<&str>, Option<&str>),
+    cut: bool,
+) -> Vec<(Severity, String)> {
+    let commit = commit(trailers, old, blob);
+    let facts = facts(cut);
+    let changes = match blob.filter(|blob| old != Some(blob) && *blob != "lost") {
+        Some(blob) => vec![change(&commit, old.filter(|old| *old != "lost"), blob)],
+        None => Vec::new(),
+    };
+    let log = Logged {
+        changes,
+        claims: (!trailers.is_empty())
+            .then_some(commit)
+            .into_iter()
+            .collect(),
+        cut: facts.cut.clone(),
+        ..Logged::default()
+    };
+    let verdict = judge(&log, &facts, None);
+    let nobody = judge(&log, &facts, Some("search"));
+    assert_eq!((nobody.entries, nobody.problems.len()), (0, 0));
+    let found = verdict.problems.into_iter().chain(verdict.warnings);
+    found.map(|found| (found.severity, found.what)).collect()
+}
+
+#[test]
+fn trailers_are_compared_with_the_change_of_their_commit() {
+    use Severity::{NotKnown, Tampered, Warning};
+    let moved = (Some("a"), Some("b"));
+    for (said, files, expected) in [
+        (trailers("cart", "a", "b"), moved, None),
+        (
+            String::new(),
+            moved,
+            Some((Warning, "edited by hand by Ana")),
+        ),
+        // How a ReleasePin began is nobody's edit.
+        (String::new(), (None, Some("a")), None),
+        (
+            trailers("cart", "a", "c"),
+            moved,
+            Some((Tampered, "the effective release is c, and it is b")),
+        ),
+        (
+            trailers("cart", "c", "b"),
+            moved,
+            Some((Tampered, "the effective release was c before, and it was a")),
+        ),
+        (
+            trailers("cart", "a", "b"),
+            (None, Some("b")),
+            Some((
+                Tampered,
+                "the effective release was a before, and it was nothing",
+            )),
+        ),
+        (
+            trailers("cart", "a", "b"),
+            (Some("a"), None),
+            Some((Tampered, "the effective release is b, and it is nothing")),
+        ),
+        // A commit that changes no file, and one that leaves the ReleasePin as it is.
+        (
+            trailers("cart", "a", "b"),
+            (None, None),
+            Some((Tampered, "a change of this ReleasePin that it did not make")),
+        ),
+        (
+            trailers("cart", "a", "b"),
+            (Some("a"), Some("a")),
+            Some((Tampered, "a change of this ReleasePin that it did not make")),
+        ),
+        // A blob that the clone does not have.
+        (
+            trailers("cart", "a", "b"),
+            (Some("lost"), Some("b")),
+            Some((NotKnown, "does not have all files of the commit")),
+        ),
+        (
+            trailers("cart", "a", "b"),
+            (Some("a"), Some("lost")),
+            Some((NotKnown, "does not have all files of the commit")),
+        ),
+    ] {
+        let found = found(&said, files, false);
+        let brief = found.first().map(|(severity, _)| *severity);
+        assert_eq!(
+            brief,
+            expected.map(|(severity, _)| severity),
+            "{said} {files:?}: {found:?}"
+        );
+        if let Some((_, words)) = expected {
+            assert!(found[0].1.contains(words), "{said} {files:?}: {found:?}");
+        }
+        assert!(found.len() < 2, "{said} {files:?}: {found:?}");
+    }
+    let found = found(&trailers("mail", "a", "b"), moved, false);
+    let words: Vec<&str> = found.iter().map(|(_, what)| what.as_str()).collect();
+    assert_eq!(
+        words,
+        [
+            "it changed this ReleasePin, and its trailers name only others",
+            "its trailers name a change of this ReleasePin that it did not make"
+        ]
+    );
+}
+
+#[test]
+fn the_oldest_commit_of_a_shallow_clone_is_not_known() {
+    // Git lists the whole tree of such a commit as added.
+    for (said, after, tampered) in [
+        (trailers("cart", "a", "b"), "b", false),
+        (trailers("mail", "a", "b"), "b", false),
+        (String::new(), "b", false),
+        // The files after the commit are known.
+        (trailers("cart", "a", "c"), "b", true),
+    ] {
+        let found = found(&said, (None, Some(after)), true);
+        let is = |wanted| found.iter().any(|(severity, _)| *severity == wanted);
+        assert!(is(Severity::NotKnown), "{said}: {found:?}");
+        assert_eq!(is(Severity::Tampered), tampered, "{said}: {found:?}");
+    }
+}
+
+#[test]
+fn a_release_that_a_commit_did_not_make_is_found() {
+    let said = "Bowline-Operation: x\nBowline-Action: Release\nBowline-Component: cart\nBowline-To: cart-9";
+    let words = "its trailers say that it made cart-9, but the commit does not";
+    let release = json!({
+        "apiVersion": "openchoreo.dev/v1alpha1", "kind": "Release",
+        "metadata": {"name": "cart-9"}, "spec": {"component": {"name": "cart"}},
+    });
+    let mut facts = facts(false);
+    facts.blobs.insert("made".to_owned(), Some(vec![release]));
+    for (old, blob, expected) in [
+        (None, Some("made"), false),
+        (Some("a"), Some("made"), false),
+        (None, None, true),
+        (None, Some("a"), true),
+        (Some("made"), Some("made"), true),
+        (Some("lost"), Some("a"), false),
+    ] {
+        let log = Logged {
+            claims: vec![commit(said, old, blob)],
+            ..Logged::default()
+        };
+        let verdict = judge(&log, &facts, None);
+        let found = verdict.problems.first().map(|found| found.what.as_str());
+        assert_eq!(found, expected.then_some(words), "{old:?} {blob:?}");
+    }
+}
+
+#[test]
+fn marks_and_collections_are_compared_with_what_they_say() {
+    let deed = |component: &str, release: &str, action| Deed {
+        namespace: String::new(),
+        component: component.to_owned(),
+        release: release.to_owned(),
+        action,
+    };
+    let dealt = |action, said: &str, deeds: Vec<Deed>| {
+        let trailers = format!("Bowline-Operation: x\nBowline-Action: {action:?}\n{said}");
+        Dealt {
+            commit: commit(&trailers, None, Some("a")),
+            at: Timestamp::UNIX_EPOCH,
+            deeds,
+        }
+    };
+    let marks = "Bowline-Component: cart\nBowline-To: cart-1";
+    let bad = || deed("cart", "cart-1", Action::MarkBad);
+    let gone = |component, release| deed(component, release, Action::Collect);
+    let both = "Bowline-Component: cart\nBowline-Component: mail";
+    for (dealt, words) in [
+        (dealt(Action::MarkBad, marks, vec![bad()]), None),
+        (
+            dealt(Action::MarkGood, marks, vec![bad()]),
+            Some("the commit marked bad cart-1, but its trailers do not name this"),
+        ),
+        (
+            dealt(Action::MarkBad, marks, Vec::new()),
+            Some("its trailers say that it marked bad cart-1, but the commit does not"),
+        ),
+        (
+            dealt(Action::MarkBad, marks, vec![bad(), gone("cart", "cart-2")]),
+            Some("the commit removed cart-2, but its trailers do not name this"),
+        ),
+        (
+            dealt(
+                Action::Collect,
+                both,
+                vec![gone("cart", "a"), gone("mail", "b")],
+            ),
+            None,
+        ),
+        (
+            dealt(Action::Collect, both, vec![gone("cart", "a")]),
+            Some("its trailers say that it removed releases, but the commit does not"),
+        ),
+    ] {
+        let mut verdict = Verdict::default();
+        let one = std::slice::from_ref(&dealt);
+        judge_releases(&mut verdict, one, &facts(false), None);
+        let found = verdict.problems.first();
+        assert_eq!(found.is_some(), words.is_some(), "{verdict:?}");
+        assert!(
+            found.is_none_or(|found| Some(found.what.as_str()) == words),
+            "{verdict:?}"
+        );
+        assert_eq!(verdict.entries, dealt.deeds.len());
+        let mut verdict = Verdict::default();
+        judge_releases(&mut verdict, one, &facts(true), None);
+        assert_eq!((verdict.entries, verdict.problems.len()), (0, 0), "cut");
+        let mut verdict = Verdict::default();
+        judge_releases(&mut verdict, one, &facts(false), Some("search"));
+        assert_eq!((verdict.entries, verdict.problems.len()), (0, 0));
+    }
+}

@@ -1,0 +1,227 @@
+//! The arguments of git. No other module builds them.
+//!
+//! A flag is text of this program, so its type is `&'static str`. Every other text is a value: the name of a
+//! remote, a revision, a path, a message. A value is attached to its flag, or it stands behind
+//! `--end-of-options`, or it is a pathspec behind `--`. So git reads no value as an option.
+
+use std::ffi::{OsStr, OsString};
+
+use super::GitError;
+
+/// The arguments of one git command.
+#[derive(Clone, Debug)]
+pub(crate) struct Arguments {
+    command: &'static str,
+    settings: Vec<&'static str>,
+    flags: Vec<OsString>,
+    operands: Vec<OsString>,
+    paths: Option<Vec<String>>,
+}
+
+impl Arguments {
+    /// Begins the arguments of a command, such as `rev-parse`.
+    pub(crate) fn of(command: &'static str) -> Self {
+        Self {
+            command,
+            settings: Vec::new(),
+            flags: Vec::new(),
+            operands: Vec::new(),
+            paths: None,
+        }
+    }
+
+    /// Begins the arguments of a command that has flags and no value.
+    pub(crate) fn plain<const N: usize>(command: &'static str, flags: [&'static str; N]) -> Self {
+        flags.into_iter().fold(Self::of(command), Self::flag)
+    }
+
+    /// Returns the command.
+    pub(crate) fn command(&self) -> &'static str {
+        self.command
+    }
+
+    /// Overrides the user's configuration for this command: `name=value`. Hooks inherit it.
+    pub(crate) fn setting(mut self, setting: &'static str) -> Self {
+        self.settings.push(setting);
+        self
+    }
+
+    /// Adds a flag.
+    pub(crate) fn flag(mut self, flag: &'static str) -> Self {
+        self.flags.push(flag.into());
+        self
+    }
+
+    /// Adds a flag and its value, as one argument `--flag=value`.
+    pub(crate) fn value(mut self, flag: &'static str, value: impl AsRef<OsStr>) -> Self {
+        let mut joined = OsString::from(flag);
+        joined.push("=");
+        joined.push(value);
+        self.flags.push(joined);
+        self
+    }
+
+    /// Adds a short flag and its value, as two arguments: git takes the second as the value of the first,
+    /// whatever it begins with.
+    pub(crate) fn short(mut self, flag: &'static str, value: impl AsRef<OsStr>) -> Self {
+        self.flags.push(flag.into());
+        self.flags.push(value.as_ref().to_owned());
+        self
+    }
+
+    /// Adds a value that stands by itself: a revision, a remote, a refspec, the name of a setting.
+    pub(crate) fn operand(mut self, value: impl AsRef<OsStr>) -> Self {
+        self.operands.push(value.as_ref().to_owned());
+        self
+    }
+
+    /// Adds paths from the root of the work tree. Each means that path, whatever characters it has.
+    pub(crate) fn paths<'p>(mut self, paths: impl IntoIterator<Item = &'p str>) -> Self {
+        let paths = paths.into_iter().map(literal);
+        self.paths.get_or_insert_default().extend(paths);
+        self
+    }
+
+    /// Adds a value behind `--`, for a command that passes it on to a hook.
+    pub(crate) fn behind_dashes(mut self, value: impl AsRef<OsStr>) -> Self {
+        self.flags.push("--".into());
+        self.flags.push(value.as_ref().to_owned());
+        self
+    }
+
+    /// Limits the command to the files below the directory that git runs in.
+    pub(crate) fn below(mut self) -> Self {
+        self.paths.get_or_insert_default().push(".".to_owned());
+        self
+    }
+
+    /// Returns the arguments in the order that git wants them in.
+    ///
+    /// Fails for an operand that begins with `-`, and for a value with a NUL character.
+    pub(crate) fn list(&self) -> Result<Vec<OsString>, GitError> {
+        let refused = |value: &OsStr| GitError::Argument {
+            command: self.command,
+            value: value.to_string_lossy().into_owned(),
+        };
+        let mut list: Vec<OsString> = Vec::new();
+        for setting in &self.settings {
+            list.extend(["-c".into(), (*setting).into()]);
+        }
+        list.push(self.command.into());
+        list.extend(self.flags.iter().cloned());
+        if !self.operands.is_empty() {
+            list.push("--end-of-options".into());
+        }
+        for operand in &self.operands {
+            if operand.as_encoded_bytes().starts_with(b"-") {
+                return Err(refused(operand));
+            }
+            list.push(operand.clone());
+        }
+        if let Some(paths) = &self.paths {
+            list.push("--".into());
+            list.extend(paths.iter().map(OsString::from));
+        }
+        match list.iter().find(|word| has_nul(word)) {
+            Some(word) => Err(refused(word)),
+            None => Ok(list),
+        }
+    }
+}
+
+fn has_nul(word: &OsStr) -> bool {
+    word.as_encoded_bytes().contains(&0)
+}
+
+fn literal(path: &str) -> String {
+    format!(":(literal){path}")
+}
+
+/// Writes paths as `--pathspec-from-file` reads them, separated by NUL characters. Each means that path,
+/// whatever characters it has.
+///
+/// A variable could say so for all of them at once, but hooks inherit variables: their patterns would match
+/// nothing any more.
+pub(super) fn pathspecs<'p>(paths: impl IntoIterator<Item = &'p str>) -> Vec<u8> {
+    let paths = paths.into_iter().map(literal);
+    paths.collect::<Vec<String>>().join("\0").into_bytes()
+}
+
+/// Tells whether a text is the full id of an object: 40 or 64 lowercase hex digits.
+pub(super) fn is_object_id(text: &str) -> bool {
+    let digits = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    matches!(text.len(), 40 | 64) && text.bytes().all(digits)
+}
+
+/// Tells whether a text is a name for a branch, by the rules of `git check-ref-format --branch`.
+///
+/// `HEAD` and `refs/heads/main` are other ways to write a branch, and no names.
+pub(super) fn is_branch_name(name: &str) -> bool {
+    let bad = |c: char| c.is_ascii_control() || " ~^:?*[\\".contains(c);
+    let part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
+    !name.starts_with(['-', '/'])
+        && !name.starts_with("refs/")
+        && name != "HEAD"
+        && !name.ends_with('.')
+        && !name.contains("..")
+        && !name.contains("@{")
+        && !name.contains(bad)
+        && name.split('/').all(part)
+}
+
+/// Why a text is no address of a repository that bowline passes to git.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoAddress {
+    /// It is a word.
+    #[error("no remote has this name")]
+    Word,
+    /// Git would read it as an option, or ssh would.
+    #[error("it or its host begins with \"-\"")]
+    Option,
+    /// It has a line break or another control character.
+    #[error("it has a control character")]
+    Control,
+    /// Git would run a program that the address names.
+    #[error("only https, http, ssh, git and file addresses are allowed")]
+    Transport,
+}
+
+/// Checks the address of a repository that stands where the name of a remote is expected.
+///
+/// `ext::COMMAND` runs a command, and `NAME::...` and `NAME://...` run the program `git-remote-NAME`.
+pub(super) fn check_address(text: &str) -> Result<(), NoAddress> {
+    if text.starts_with('-') {
+        return Err(NoAddress::Option);
+    }
+    if text.chars().any(char::is_control) {
+        return Err(NoAddress::Control);
+    }
+    let of_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    let rest = text.trim_start_matches(of_scheme);
+    if rest.starts_with("::") {
+        return Err(NoAddress::Transport);
+    }
+    let host = match text.split_once("://") {
+        Some((scheme, rest)) if scheme.chars().all(of_scheme) => {
+            let scheme = scheme.to_ascii_lowercase();
+            let known = ["https", "http", "ssh", "git", "file", "git+ssh", "ssh+git"];
+            if !known.contains(&scheme.as_str()) {
+                return Err(NoAddress::Transport);
+            }
+            rest.split('/').next().unwrap_or_default()
+        }
+        // As in `user@host:path`.
+        _ if !text.contains(['/', ':', '\\']) && !matches!(text, "." | "..") => {
+            return Err(NoAddress::Word);
+        }
+        _ => text.split([':', '/']).next().unwrap_or_default(),
+    };
+    // The part before `@` is a user, or the beginning of what ssh reads as an option.
+    match host.split('@').any(|part| part.starts_with('-')) {
+        true => Err(NoAddress::Option),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,332 @@
+//! Reads a commit back after it was made.
+//!
+//! Between the edit of a file and the end of `git commit`, hooks and filters can change the files, stage
+//! others, rewrite the message, amend the commit or remove it. So bowline compares the commit with the edits
+//! and the message that it gave to git. It takes back a commit that means something else.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::arguments::{Arguments, pathspecs};
+use super::commit::{CommitError, Made, Turn, Wanted};
+use super::journal::Journal;
+use super::log::{Changed, Commit, own_trailers};
+use super::{GitError, WorkTree};
+
+/// Something that a hook did and that does not change what the commit means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HookNote {
+    /// The commit has more files than the edits.
+    Added(Vec<String>),
+    /// Files differ on disk from the commit.
+    Uncommitted(Vec<String>),
+    /// The message has no trailers of bowline.
+    NoTrailers,
+    /// There are more commits.
+    MoreCommits(usize),
+}
+
+impl fmt::Display for HookNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Added(paths) => write!(f, "a hook added {} to the commit", paths.join(", ")),
+            Self::Uncommitted(paths) => {
+                let (all, words) = (paths.join(", "), paths.join(" "));
+                write!(
+                    f,
+                    "a hook changed {all} and did not stage the change: git diff -- {words} shows it"
+                )
+            }
+            Self::NoTrailers => f.write_str(
+                "a hook removed the trailers of the commit: history shows it as an edit by hand, and audit verify warns",
+            ),
+            Self::MoreCommits(1) => f.write_str("a hook made 1 more commit"),
+            Self::MoreCommits(more) => write!(f, "a hook made {more} more commits"),
+        }
+    }
+}
+
+/// A commit that was read back.
+#[derive(Debug)]
+pub(super) struct ReadBack {
+    /// The commit of the operation; None where the branch does not have it.
+    commit: Option<Commit>,
+    /// Whether it is the only one since the base, and directly behind it.
+    alone: bool,
+    /// The differences to the edits and the message.
+    wrong: Vec<String>,
+    /// The files that the branch has otherwise than the base.
+    changed: BTreeSet<String>,
+    notes: Vec<HookNote>,
+}
+
+impl WorkTree {
+    /// Compares the commits of a branch since a base with the edits and the message.
+    pub(super) fn read_back(
+        &self,
+        base: Option<&str>,
+        tip: &str,
+        wanted: &Wanted<'_>,
+    ) -> Result<ReadBack, GitError> {
+        let changed = match base {
+            Some(base) => self.changed_between(base, tip)?,
+            None => self.files_of(tip)?,
+        };
+        let (mut wrong, mut notes) = (Vec::new(), Vec::new());
+        let names = wanted
+            .edits
+            .iter()
+            .map(|edit| format!("{tip}:{}", edit.path));
+        let found = self.blobs(&names.collect::<Vec<String>>())?;
+        for (edit, found) in wanted.edits.iter().zip(&found) {
+            let (after, found) = (edit.after.as_deref(), found.as_deref());
+            let same = found == after
+                || (wanted.means_the_same)(&edit.path, after, found)
+                || (found.is_some() && self.smudged(tip, &edit.path)?.as_deref() == after);
+            if !same {
+                wrong.push(format!("{} is not as bowline wrote it", edit.path));
+            }
+        }
+        let mut commits = self.log(tip, base)?;
+        let count = commits.len();
+        let first = commits.first();
+        let alone = count == 1
+            && first.is_some_and(|commit| commit.parents.iter().map(String::as_str).eq(base));
+        let said = own_trailers(wanted.message);
+        let is_ours = |commit: &Commit| {
+            let mut trailers = own_trailers(&commit.message).into_iter();
+            trailers.any(|(_, value)| value == wanted.operation)
+        };
+        // Without trailers, the oldest one is the one that was made first.
+        let at = commits.iter().position(is_ours);
+        let at = at.unwrap_or(count.saturating_sub(1));
+        let commit = (count > 0).then(|| commits.swap_remove(at));
+        if let Some(commit) = &commit {
+            let others = self.others_of(commit, wanted, &mut wrong)?;
+            notes.extend((!others.is_empty()).then_some(HookNote::Added(others)));
+        }
+        match commit.as_ref().map(|commit| own_trailers(&commit.message)) {
+            None => wrong.push("the branch does not have it".to_owned()),
+            Some(found) if found == said => {}
+            Some(found) if found.is_empty() => notes.push(HookNote::NoTrailers),
+            Some(_) => wrong.push("its trailers are not as bowline wrote them".to_owned()),
+        }
+        if count > 1 {
+            notes.push(HookNote::MoreCommits(count - 1));
+        }
+        Ok(ReadBack {
+            commit,
+            alone,
+            wrong,
+            changed,
+            notes,
+        })
+    }
+
+    /// Lists the files that a commit changed and that no edit names.
+    fn others_of(
+        &self,
+        commit: &Commit,
+        wanted: &Wanted<'_>,
+        wrong: &mut Vec<String>,
+    ) -> Result<Vec<String>, GitError> {
+        let is_edited = |path: &str| wanted.edits.iter().any(|edit| edit.path == path);
+        let others = commit.files.iter().filter(|file| {
+            let from = file.from.as_deref();
+            !is_edited(&file.path) && !from.is_some_and(is_edited)
+        });
+        let others: Vec<&Changed> = others.collect();
+        for file in &others {
+            let read = |blob: &Option<String>| match blob {
+                Some(blob) => self.blob_named(blob),
+                None => Ok(None),
+            };
+            let (before, after) = (read(&file.old)?, read(&file.blob)?);
+            if !(wanted.means_the_same)(&file.path, before.as_deref(), after.as_deref()) {
+                wrong.push(format!("it also changes {}", file.path));
+            }
+        }
+        Ok(others.iter().map(|file| file.path.clone()).collect())
+    }
+
+    /// Returns a file of a commit as git would write it to disk; None where there is none.
+    fn smudged(&self, revision: &str, path: &str) -> Result<Option<Vec<u8>>, GitError> {
+        let question = Arguments::plain("cat-file", ["--filters"]);
+        let question = question.operand(format!("{revision}:{path}"));
+        let output = self.output(self.root(), &question, &[], b"")?;
+        Ok(output.status.success().then_some(output.stdout))
+    }
+
+    fn files_of(&self, revision: &str) -> Result<BTreeSet<String>, GitError> {
+        let question = Arguments::plain("ls-tree", ["-r", "-z", "--name-only", "--full-tree"]);
+        let listed = self.ask(question.operand(revision))?;
+        let files = listed.split('\0').filter(|file| !file.is_empty());
+        Ok(files.map(str::to_owned).collect())
+    }
+
+    /// Lists the files that the index has otherwise than a commit.
+    fn staged_since(&self, commit: &str) -> Result<BTreeSet<String>, GitError> {
+        let question = Arguments::plain("diff-index", ["--cached", "--name-only", "-z"]);
+        let listed = self.ask(question.operand(commit))?;
+        let files = listed.split('\0').filter(|file| !file.is_empty());
+        Ok(files.map(str::to_owned).collect())
+    }
+
+    /// Updates the index to the commit. A file that a hook stages during `git commit --only` gets into the
+    /// commit and not into the user's index. Other files that the user has staged stay staged.
+    fn catch_up_index(
+        &self,
+        base: Option<&str>,
+        tip: &str,
+        changed: &BTreeSet<String>,
+        wanted: &Wanted<'_>,
+    ) -> Result<(), GitError> {
+        let is_edited = |path: &str| wanted.edits.iter().any(|edit| edit.path == path);
+        let mut behind = self.staged_since(tip)?;
+        behind.retain(|path| changed.contains(path) || is_edited(path));
+        if behind.is_empty() {
+            return Ok(());
+        }
+        let own = match base {
+            Some(base) => self.staged_since(base)?,
+            None => BTreeSet::new(),
+        };
+        behind.retain(|path| is_edited(path) || !own.contains(path));
+        if behind.is_empty() {
+            return Ok(());
+        }
+        let restore = Arguments::plain("restore", ["--staged"]).value("--source", tip);
+        let paths = pathspecs(behind.iter().map(String::as_str));
+        self.on_paths(restore, &paths).map(drop)
+    }
+}
+
+impl Turn<'_> {
+    /// Reads back what the branch that is checked out got since a commit.
+    pub(super) fn read_back_here(
+        &self,
+        base: Option<&str>,
+        branch: &str,
+        wanted: &Wanted<'_>,
+        journal: &Journal,
+    ) -> Result<Made, CommitError> {
+        let tree = self.tree;
+        let reference = format!("refs/heads/{branch}");
+        let unread = CommitError::Unread;
+        let Some(tip) = tree.commit_of(&reference).map_err(unread)? else {
+            return Err(self.altered("the branch is gone", "HEAD", base, branch));
+        };
+        if base == Some(&*tip) {
+            // The branch never got the commit, or a hook removed it.
+            tree.put_back(journal).map_err(unread)?;
+            return Err(CommitError::Altered {
+                what: format!("{branch} does not have it"),
+                commit: tip,
+                kept: None,
+            });
+        }
+        let read = tree.read_back(base, &tip, wanted).map_err(unread)?;
+        let state = tree.state().map_err(unread)?;
+        let here = state.branch.as_deref() == Some(branch);
+        if here {
+            tree.catch_up_index(base, &tip, &read.changed, wanted)
+                .map_err(unread)?;
+        }
+        let mut made = match read.made(branch, here) {
+            Ok(made) => made,
+            Err(what) => {
+                let alone = read.alone && here;
+                let taken = alone && self.take_back(base, &tip, &reference, journal)?;
+                return Err(match taken {
+                    true => CommitError::Altered {
+                        what,
+                        commit: tip,
+                        kept: None,
+                    },
+                    false => self.altered(&what, &tip, base, branch),
+                });
+            }
+        };
+        if here {
+            // Before the update of the index, git called these files changed.
+            let mut dirty = tree.state().map_err(unread)?.dirty;
+            dirty.retain(|path| wanted.edits.iter().any(|edit| edit.path == *path));
+            if !dirty.is_empty() {
+                let dirty = dirty.into_iter().collect();
+                made.notes.push(HookNote::Uncommitted(dirty));
+            }
+        }
+        Ok(made)
+    }
+
+    fn altered(&self, what: &str, tip: &str, base: Option<&str>, branch: &str) -> CommitError {
+        CommitError::Altered {
+            what: what.to_owned(),
+            commit: tip.to_owned(),
+            kept: Some((branch.to_owned(), base.map(str::to_owned))),
+        }
+    }
+
+    /// Takes the newest commit of the branch that is checked out back: the branch, the index and the files
+    /// are as they were. Returns false, and changes nothing, where somebody has changed one of its files
+    /// since.
+    fn take_back(
+        &self,
+        base: Option<&str>,
+        tip: &str,
+        reference: &str,
+        journal: &Journal,
+    ) -> Result<bool, CommitError> {
+        let Some(base) = base else {
+            return Ok(false);
+        };
+        let tree = self.tree;
+        // A hook that changes only the index leaves the file on disk as bowline wrote it.
+        let mut own = Vec::new();
+        for noted in &journal.files {
+            if tree.is_as_noted(noted)? && tree.blob(tip, &noted.path)?.is_some() {
+                own.push(noted.path.as_str());
+            }
+        }
+        if !own.is_empty() {
+            let restore = Arguments::plain("restore", ["--staged", "--worktree"]);
+            tree.on_paths(restore.value("--source", tip), &pathspecs(own))?;
+        }
+        let switch = |flags: &[&'static str]| {
+            let flags = flags.iter().copied();
+            let switch = flags.fold(Arguments::of("read-tree"), Arguments::flag);
+            tree.ask(switch.operand(tip).operand(base))
+        };
+        // The index has to know which files are as they were committed.
+        let refresh = Arguments::plain("update-index", ["-q", "--refresh"]);
+        let _ = tree.ask(refresh);
+        if switch(&["-n", "-m", "-u"]).is_err() {
+            return Ok(false);
+        }
+        let update = Arguments::of("update-ref").short("-m", "bowline: take the commit back");
+        let update = update.operand(reference).operand(base).operand(tip);
+        if tree.ask(update).is_err() {
+            return Ok(false);
+        }
+        switch(&["-m", "-u"])?;
+        // An edit that a hook kept out of the commit is still on disk.
+        tree.put_back(journal)?;
+        Ok(true)
+    }
+}
+
+impl ReadBack {
+    /// Returns the commit, or what is wrong with it.
+    pub(super) fn made(&self, branch: &str, here: bool) -> Result<Made, String> {
+        match (&self.commit, self.wrong.is_empty()) {
+            (Some(commit), true) => Ok(Made {
+                commit: commit.id.clone(),
+                branch: branch.to_owned(),
+                subject: commit.subject().to_owned(),
+                here,
+                notes: self.notes.clone(),
+            }),
+            _ => Err(self.wrong.join(", ")),
+        }
+    }
+}
