@@ -1,5 +1,6 @@
 //! What bowline puts on a cluster: the files of deploy/, as the program carries them.
 
+use kube::api::ObjectMeta;
 use serde_json::{Value, json};
 
 use super::apply;
@@ -31,7 +32,11 @@ const FILES: [(&str, &str); 5] = [
 /// The alerts, which a ConfigMap carries.
 const RULES: &str = include_str!("../../deploy/rules.yaml");
 
-/// Returns the objects that bowline puts on a cluster, in the order in which one needs the other.
+/// Where the image of the controller stands in its Deployment.
+const IMAGE: &str = "/spec/template/spec/containers/0/image";
+
+/// Returns the objects that bowline puts on a cluster, in the order in which one needs the other. Without an
+/// image the controller has that of this version.
 pub fn objects(image: Option<&str>) -> Result<Vec<Value>, Error> {
     let broken = |why: String| Error::new(Exit::Failed, format!("the bundle: {why}"));
     let mut objects = Vec::new();
@@ -57,14 +62,32 @@ pub fn objects(image: Option<&str>) -> Result<Vec<Value>, Error> {
         "data": {"rules.yaml": RULES},
     }));
     if let Some(image) = image {
-        for object in objects
-            .iter_mut()
-            .filter(|object| object["kind"] == "Deployment")
-        {
-            object["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
+        for object in &mut objects {
+            set_image(object, image);
         }
     }
     Ok(objects)
+}
+
+/// Sets the image of the controller in its Deployment; other objects stay as they are.
+fn set_image(object: &mut Value, image: &str) {
+    if object["kind"] == "Deployment"
+        && let Some(found) = object.pointer_mut(IMAGE)
+    {
+        *found = json!(image);
+    }
+}
+
+/// Returns the image of the controller, where an object of the bundle has it.
+pub fn image(object: &Value) -> Option<&str> {
+    object.pointer(IMAGE).and_then(Value::as_str)
+}
+
+/// Returns the image of the controller in a Deployment of the cluster.
+fn installed_image(live: &Value) -> Option<&str> {
+    let containers = live.pointer("/spec/template/spec/containers")?.as_array()?;
+    let own = containers.iter().find(|it| it["name"] == "controller")?;
+    own["image"].as_str().filter(|image| !image.is_empty())
 }
 
 /// An object of the bundle, where it belongs and what is there.
@@ -85,6 +108,29 @@ pub struct Found {
     pub ours: bool,
     /// Who wrote it, by the field managers that it has.
     pub writers: Vec<String>,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// The object; absent for the definition of a kind, which is large.
+    pub live: Option<Value>,
+}
+
+impl Found {
+    fn new(metadata: ObjectMeta, live: Option<Value>) -> Self {
+        let labels = metadata.labels.unwrap_or_default();
+        let managers = metadata.managed_fields.into_iter().flatten();
+        let mut writers: Vec<String> = managers.filter_map(|field| field.manager).collect();
+        writers.sort();
+        writers.dedup();
+        Self {
+            uid: metadata.uid,
+            ours: labels
+                .get(labels::PART_OF)
+                .is_some_and(|part| part == labels::PART_OF_BOWLINE),
+            writers,
+            deleting: metadata.deletion_timestamp.is_some(),
+            live,
+        }
+    }
 }
 
 impl Piece {
@@ -98,6 +144,21 @@ impl Piece {
         self.place.kind.resource.kind == "CustomResourceDefinition"
     }
 
+    /// Tells whether the object runs the controller.
+    pub fn is_controller(&self) -> bool {
+        self.place.kind.resource.kind == "Deployment"
+    }
+
+    /// Tells whether the object is there and being deleted.
+    pub fn is_being_deleted(&self) -> bool {
+        self.found.as_ref().is_some_and(|found| found.deleting)
+    }
+
+    /// Returns the image of the controller that is applied.
+    pub fn image(&self) -> Option<&str> {
+        image(&self.value)
+    }
+
     /// Tells whether somebody else's object has its name.
     pub fn is_foreign(&self) -> bool {
         self.found.as_ref().is_some_and(|found| !found.ours)
@@ -105,6 +166,7 @@ impl Piece {
 }
 
 /// Looks at what a cluster has of the bundle. What its server does not know at all is said, and left out.
+/// Without an image the controller has the one that is installed, or else that of this version.
 pub async fn look(
     connection: &Connection,
     image: Option<&str>,
@@ -119,7 +181,7 @@ pub async fn look(
             // Older servers have no mutating policies.
             Err(error) if error.exit == Exit::Failed && manifest.kind.starts_with("Mutating") => {
                 say(format!(
-                    "warning: the server has no {} of {}: a change of a pin that bowline did not make has no author in the audit trail",
+                    "warning: the server has no {} of {}: the audit trail cannot name the author of a ReleasePin change that another tool makes",
                     manifest.kind, manifest.api_version
                 ));
                 continue;
@@ -128,29 +190,29 @@ pub async fn look(
         };
         let namespace = manifest.namespace.as_deref().unwrap_or_default();
         let place = apply::Place::new(connection, kind, namespace, &manifest.name);
-        let found = place.objects.get_metadata_opt(&place.name).await?;
-        let found = found.map(|object| {
-            let metadata = object.metadata;
-            let labels = metadata.labels.unwrap_or_default();
-            let mut writers: Vec<String> = metadata
-                .managed_fields
-                .into_iter()
-                .flatten()
-                .filter_map(|field| field.manager)
-                .collect();
-            writers.sort();
-            writers.dedup();
-            Found {
-                uid: metadata.uid,
-                ours: labels
-                    .get(labels::PART_OF)
-                    .is_some_and(|part| part == labels::PART_OF_BOWLINE),
-                writers,
+        let found = match manifest.is_crd() {
+            true => {
+                let found = place.objects.get_metadata_opt(&place.name).await?;
+                found.map(|found| Found::new(found.metadata, None))
             }
-        });
+            false => {
+                let found = place.objects.get_opt(&place.name).await?;
+                found.map(|found| {
+                    let live = serde_json::to_value(&found).ok();
+                    Found::new(found.metadata, live)
+                })
+            }
+        };
+        let live = found.as_ref().and_then(|found| found.live.as_ref());
+        let mut value = manifest.value;
+        if image.is_none()
+            && let Some(installed) = live.and_then(installed_image)
+        {
+            set_image(&mut value, installed);
+        }
         pieces.push(Piece {
             place,
-            value: manifest.value,
+            value,
             found,
         });
     }

@@ -10,7 +10,7 @@ use futures::future::{BoxFuture, Shared};
 use tokio::task::JoinSet;
 
 use super::rendered::{self, Ways};
-use super::{Context, component, pin, release, retention};
+use super::{Context, component, pin, pipeline, release, retention};
 use crate::connect::DataPlanes;
 
 /// Becomes ready when the controllers are to end: nothing new is begun, what is under way ends.
@@ -55,6 +55,7 @@ pub fn all(planes: DataPlanes) -> Vec<Loop> {
     vec![
         Loop::new("pin", pin::run),
         Loop::new("component", component::run),
+        Loop::new("pipeline", pipeline::run),
         Loop::new("release", release::run),
         Loop::new("retention", retention::run),
         Loop::new("renderedrelease", move |context, stop| {
@@ -88,10 +89,7 @@ async fn keep_running(each: Loop, context: Arc<Context>, stop: Stop) {
             return;
         }
         let how = if ended.is_err() { "a fault" } else { "itself" };
-        tracing::error!(
-            controller = each.name,
-            "ended by {how}; it is started again"
-        );
+        tracing::error!(controller = each.name, "ended with {how}; restarting");
         context.metrics.restarted(each.name);
         tokio::select! {
             () = stop.clone() => return,

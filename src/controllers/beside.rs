@@ -42,7 +42,7 @@ pub enum BesideError {
     #[error(transparent)]
     Watch(#[from] kube::runtime::wait::Error),
     /// They take too long.
-    #[error("no controller has observed it within {PATIENCE:?}")]
+    #[error("no controller has observed the change within {PATIENCE:?}")]
     NotObserved,
 }
 
@@ -74,8 +74,9 @@ impl Beside<'_> {
     /// Waits for something. Where the target is an embedded store the controllers run meanwhile: in this
     /// process, unless another does it.
     pub async fn until<T>(&self, reached: impl Future<Output = T>) -> Result<T, BesideError> {
-        let Target::Embedded { file } = &self.connection.target else {
-            return Ok(reached.await);
+        let file = match &self.connection.target {
+            Target::Embedded { file } if self.connection.readonly.is_none() => file,
+            _ => return Ok(reached.await),
         };
         let attended = self.attend(file, None, reached).await?;
         Ok(attended.expect("BUG: nobody gives up without a limit"))

@@ -419,6 +419,9 @@ async fn asked(room: &Room, key: &Key) -> Result<Asked, kube::Error> {
 /// Plans the move of the first environment's pin; of several first ones, the one that is written first.
 fn plan(world: &World, key: &Key, release: &str, asked: &Asked) -> Result<Plan, Refusal> {
     let pipeline = world.pipeline(&key.namespace);
+    if let Some(fault) = world.pipeline_fault(&key.namespace) {
+        return Err(fault.into());
+    }
     let first = pipeline.and_then(|pipeline| pipeline.first_environments().first().copied());
     let Some(first) = first else {
         return Err(Refusal::NoPipeline {
@@ -443,6 +446,7 @@ fn refused(refusal: &Refusal) -> (&'static str, bool) {
         Refusal::OwnedByGit { .. } => ("OwnedByGit", false),
         Refusal::Bad { .. } => ("ReleaseBad", true),
         Refusal::NoPipeline { .. } => ("NoPipeline", false),
+        Refusal::Pipeline(fault) => (fault.reason(), false),
         Refusal::NoEnvironment { .. } => (condition::ENVIRONMENT_MISSING, false),
         refusal if refusal.is_stale() => ("Stale", true),
         _ => ("Refused", true),

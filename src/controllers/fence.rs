@@ -23,7 +23,7 @@ pub struct Fence {
 
 /// The lease is not ours any more.
 #[derive(Debug, thiserror::Error)]
-#[error("{what} was not sent: this process does not hold the lease any more")]
+#[error("{what} was not sent: this process no longer holds the lease")]
 pub struct Fenced {
     what: String,
 }

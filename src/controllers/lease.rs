@@ -85,7 +85,9 @@ impl Election {
                 self.release(held).await;
                 return;
             }
-            tracing::error!("the lease is lost; nothing more is done until it is ours again");
+            tracing::error!(
+                "the lease is lost; the controllers stop until this process holds it again"
+            );
         }
     }
 
@@ -211,7 +213,7 @@ impl Election {
                 self.is_ours(held).await
             }
             Ok(Err(error)) => {
-                tracing::warn!(%error, "the lease could not be renewed");
+                tracing::warn!(%error, "cannot renew the lease");
                 true
             }
             Err(_elapsed) => {
@@ -252,7 +254,7 @@ impl Election {
             .replace(labels::CONTROLLER_LEASE, &params, &lease);
         // Who cannot be told has to wait until the lease is over.
         if !matches!(timeout(self.lasts, release).await, Ok(Ok(_))) {
-            tracing::warn!("the lease could not be let go; it ends by itself");
+            tracing::warn!("cannot release the lease; it expires by itself");
         }
     }
 

@@ -15,6 +15,7 @@ pub mod lease;
 pub mod lock;
 pub mod metrics;
 pub mod pin;
+pub mod pipeline;
 pub mod release;
 pub mod rendered;
 pub mod retention;

@@ -62,7 +62,7 @@ pub async fn one_process_runs_them_and_another_takes_over(target: Arc<Target>) {
     let (code, said) = second.get("/readyz").await;
     assert_eq!(
         (code, said.as_str()),
-        (200, "ok: waiting: another acts\n"),
+        (200, "ok: waiting: another process is the leader\n"),
         "{}",
         second.log()
     );

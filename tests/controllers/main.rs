@@ -23,16 +23,21 @@ mod shop;
 #[path = "../shared/user.rs"]
 mod user;
 
+mod absent;
 mod beside;
 mod crash;
 mod dice;
+mod examples;
 mod install;
 mod leadership;
 mod node;
 mod orders;
 mod pins;
+mod planes;
 mod process;
 mod quiet;
+mod uninstall;
+mod values;
 
 use std::pin::Pin;
 use std::process::ExitCode;
@@ -82,6 +87,8 @@ fn main() -> ExitCode {
         node::pods_become_ready,
         leadership::one_acts_at_a_time,
         quiet::a_second_look_writes_nothing,
+        planes::a_second_cluster_is_reached_through_the_kubeconfig_of_the_data_planes,
+        examples::the_readme_applies_the_example_with_kubectl_and_with_bowline,
     ];
     // Those that are about an embedded store.
     let on_embedded = proofs![Target;
@@ -95,9 +102,16 @@ fn main() -> ExitCode {
     ];
     // Those that need a cluster of their own, with nothing of bowline on it.
     let on_bare = proofs![Cluster;
+        absent::a_verb_names_the_kinds_that_a_cluster_does_not_have,
         install::a_cluster_gets_and_loses_everything,
         install::what_others_created_is_not_touched,
         install::deploy_is_what_is_installed,
+        values::values_that_others_set_stay,
+        values::an_installation_by_kubectl_keeps_its_values,
+        values::print_needs_no_cluster,
+        uninstall::running_workloads_match_the_promise_of_each_step,
+        uninstall::workloads_survive_the_deletion_of_a_kind,
+        uninstall::finalizers_stay_while_a_controller_acts,
     ];
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let wanted =

@@ -111,11 +111,6 @@ impl Example {
         let namespace = target.namespace.clone();
         let catalog = Catalog::read(&directory, Some(&namespace)).unwrap();
         let mut objects = documents(&directory);
-        for plane in objects.iter_mut().filter(|it| it["kind"] == "DataPlane") {
-            if target.name == "cluster" {
-                plane["spec"] = json!({"inCluster": {}});
-            }
-        }
         let environments: Vec<_> = catalog
             .names("Environment")
             .map(|name| catalog.environment(name).unwrap())

@@ -176,7 +176,7 @@ async fn what_is_missing_is_waited_for() {
             said.reason == "NotComplete"
                 && said
                     .message
-                    .contains("there is no ComponentTypeDefinition web")
+                    .contains("ComponentTypeDefinition web does not exist")
         })
     };
     shop.until("cart", said).await;
@@ -190,5 +190,42 @@ async fn what_is_missing_is_waited_for() {
     shop.apply(crate::controllers::testing::ENVIRONMENTS).await;
     let release = until(&shop, "AutoDeployed", "").await;
     assert_eq!(shop.get_pin("dev").await.spec.release_ref.name, release);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_fault_of_the_pipelines_is_a_condition_and_passes_with_it() {
+    let shop = opened().await;
+    let (context, _) = shop.context();
+    let running = start(&context, run);
+    let first = until(&shop, "AutoDeployed", "").await;
+    let other = "apiVersion: openchoreo.dev/v1alpha1\nkind: DeploymentPipeline\nmetadata: {name: other}\nspec: {}";
+    shop.apply(other).await;
+    image(&shop, "shop/cart:2").await;
+    let second = until(&shop, "SeveralPipelines", &first).await;
+    let said = |found: Option<&Component>| {
+        let status = found.and_then(|found| found.status.clone());
+        let conditions = status.unwrap_or_default().conditions;
+        let said = condition::find(&conditions, condition::DEPLOYED);
+        said.is_some_and(|said| said.message.contains("(default, other)"))
+    };
+    shop.until("cart", said).await;
+    assert_eq!(shop.get_pin("dev").await.spec.release_ref.name, first);
+    let pipelines = shop.api::<crate::api::DeploymentPipeline>();
+    let now = kube::api::DeleteParams::default();
+    pipelines.delete("other", &now).await.unwrap();
+    assert_eq!(until(&shop, "AutoDeployed", &first).await, second);
+    let path = |from: &str, to: &str| json!({"sourceEnvironmentRef": {"name": from}, "targetEnvironmentRefs": [{"name": to}]});
+    let paths = json!([
+        path("dev", "a"),
+        path("a", "b"),
+        path("b", "c"),
+        path("c", "a")
+    ]);
+    let circle = json!({"spec": {"promotionPaths": paths}});
+    patch::<crate::api::DeploymentPipeline>(&shop, "default", circle).await;
+    image(&shop, "shop/cart:3").await;
+    until(&shop, "PipelineCycle", &second).await;
+    assert_eq!(shop.get_pin("dev").await.spec.release_ref.name, second);
     running.stop().await;
 }

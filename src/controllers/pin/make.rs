@@ -99,7 +99,7 @@ impl Work<'_> {
         let spec = self.spec(&uid).await?;
         if spec.component.name != self.pin.spec.component {
             let message = format!(
-                "release {} is of component {}, not of {}",
+                "release {} belongs to component {}, not to {}",
                 self.release, spec.component.name, self.pin.spec.component
             );
             let reason = condition::RELEASE_OF_ANOTHER_COMPONENT;
@@ -189,7 +189,7 @@ impl Work<'_> {
     }
 
     fn missing(&self) -> Trouble {
-        let message = format!("release {} is not there", self.release);
+        let message = format!("release {} does not exist", self.release);
         Trouble::lasting(Step::Resolve, condition::RELEASE_MISSING, message)
     }
 
@@ -293,7 +293,7 @@ impl Work<'_> {
     async fn render(&self, definitions: &Arc<Definitions>) -> Result<Rendered, Trouble> {
         let lasting = |reason, message| Trouble::lasting(Step::Render, reason, message);
         let Some(environment) = self.environment.clone() else {
-            let message = format!("environment {} is not there", self.pin.spec.environment);
+            let message = format!("environment {} does not exist", self.pin.spec.environment);
             return Err(lasting(condition::ENVIRONMENT_MISSING, message));
         };
         let settings = match self.settings.as_slice() {
@@ -322,7 +322,7 @@ impl Work<'_> {
             render::render(&inputs, &library)
         });
         let rendered = rendering.await.map_err(|_| {
-            let message = "rendering was given up";
+            let message = "rendering was cancelled";
             Trouble::passing(Step::Render, condition::RENDER_FAILED, message)
         })?;
         rendered.map_err(|error| lasting(condition::RENDER_FAILED, error.to_string()))

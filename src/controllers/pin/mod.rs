@@ -49,7 +49,7 @@ use crate::engine::claim::{ClaimError, Claims};
 use crate::engine::ownership;
 use crate::engine::recording::Scribe;
 use crate::engine::world::feed::Touched;
-use crate::engine::world::{Key, Source, World};
+use crate::engine::world::{Freshness, Key, Source, World};
 use crate::render::Library;
 use concerns::{Concerns, Thing};
 use make::{Made, Work};
@@ -155,7 +155,10 @@ impl Room {
     /// Waits until everything that a pin can refer to was listed once.
     async fn ready(&self) {
         let listed = |world: &World| {
-            let loaded = |source: &Source| *world.freshness(*source) != Default::default();
+            let loaded = |source: &Source| match world.freshness(*source) {
+                Freshness::Live | Freshness::Stale { .. } => true,
+                Freshness::Loading | Freshness::Absent => false,
+            };
             SOURCES.iter().all(loaded)
         };
         self.base.feed().when(listed).await;

@@ -228,7 +228,7 @@ fn applied(done: &Done, release: &str) -> Verdict {
         return Verdict {
             ready: Status::False,
             reason: condition::DATA_PLANE_MISSING.to_owned(),
-            message: format!("the environment runs on data plane {plane}, which is not there"),
+            message: format!("the environment names data plane {plane}, which does not exist"),
             healthy: None,
         };
     }
@@ -236,7 +236,7 @@ fn applied(done: &Done, release: &str) -> Verdict {
         return Verdict {
             ready: Status::Unknown,
             reason: condition::NOT_OBSERVED.to_owned(),
-            message: "nothing is known yet of what was applied last".to_owned(),
+            message: "no status of the last apply yet".to_owned(),
             healthy: None,
         };
     };
@@ -282,7 +282,7 @@ fn applied(done: &Done, release: &str) -> Verdict {
                 Some(word) if !word.reason.is_empty() => word.reason.clone(),
                 _ => condition::PROGRESSING.to_owned(),
             },
-            message: said(word, "resources are on their way"),
+            message: said(word, "resources are progressing"),
             healthy: None,
         },
     }

@@ -24,7 +24,7 @@ pub enum ApplyError {
     Request(#[from] RequestError),
     /// Somebody else made it.
     #[error(
-        "it is there already and not of bowline{}; rename one of them, delete it, or hand it over with the annotation {}={}",
+        "an object that bowline does not own already has this name{}; rename one of them, delete the object, or give it to bowline with the annotation {}={}",
         by(.0), labels::ADOPT, labels::ADOPT_TRUE
     )]
     Foreign(Vec<String>),

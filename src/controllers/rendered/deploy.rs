@@ -183,7 +183,7 @@ impl Pass<'_> {
                             match seen.insert(desired.identity.clone(), resource.id.clone()) {
                                 None => wanted.push((at, desired)),
                                 Some(first) => {
-                                    let why = format!("it is the same object as that of {first}");
+                                    let why = format!("resource {first} is the same object");
                                     found.problem = Some(why);
                                 }
                             }

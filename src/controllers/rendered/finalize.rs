@@ -2,7 +2,8 @@
 //! its finalizer goes.
 //!
 //! What is ours is deleted kind by kind, for everything has to go; the finalizer stays until each kind that
-//! the release ever named has been asked and has nothing left.
+//! the release ever named has been asked and has nothing left. Where a whole kind or namespace is being
+//! deleted, [`deletion_guard`] stops this.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use super::pause;
 use super::plane::Plane;
 use super::prune::{self, Holdings};
 use super::status::{self, Said};
-use super::{Error, Owner, State, finalizer, placing};
+use super::{Error, Owner, State, deletion_guard, finalizer, placing};
 use crate::api::RenderedRelease;
 use crate::api::condition::{self, Status};
 use crate::engine::diff::Identity;
@@ -33,6 +34,11 @@ pub enum Remains {
 pub async fn finalize(state: &State, release: Arc<RenderedRelease>) -> Result<Action, Error> {
     if !finalizer::is_claimed(&release) {
         return Ok(Action::await_change());
+    }
+    if let Some(why) = deletion_guard::objection(state, &release).await {
+        let said = (Status::True, condition::CLEANUP_STOPPED, why.clone());
+        say(state, &release, said).await?;
+        return Err(Error::Finalize(why));
     }
     let owner = Owner::of(&release);
     let begun = (

@@ -7,6 +7,7 @@
 
 mod apply;
 mod causes;
+mod deletion_guard;
 mod deploy;
 mod desired;
 mod finalize;
@@ -209,9 +210,11 @@ fn what_counts(release: &RenderedRelease) -> Option<u64> {
     metadata.deletion_timestamp.is_some().hash(&mut hasher);
     metadata.finalizers.hash(&mut hasher);
     let annotations = metadata.annotations.as_ref();
-    annotations
-        .and_then(|annotations| annotations.get(labels::DATA_PLANES))
-        .hash(&mut hasher);
+    for name in [labels::DATA_PLANES, labels::REMOVE_RUNNING] {
+        annotations
+            .and_then(|annotations| annotations.get(name))
+            .hash(&mut hasher);
+    }
     Some(hasher.finish())
 }
 

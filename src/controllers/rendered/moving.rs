@@ -104,7 +104,7 @@ async fn is_same_cluster(one: &Plane, other: &Plane) -> Result<bool, String> {
     let one = one.identity().await.map_err(|error| error.to_string())?;
     let other = other.identity().await.map_err(|error| error.to_string())?;
     match one.is_empty() || other.is_empty() {
-        true => Err("it cannot be told from the one where it is now".to_owned()),
+        true => Err("it is the same cluster as the current one".to_owned()),
         false => Ok(one == other),
     }
 }

@@ -27,10 +27,10 @@ pub fn again(spec: &RenderedReleaseSpec, is_moving: bool, seed: &str) -> Action 
     }
 }
 
-/// Returns how often to look; zero for never. The schema admits nothing but durations, so one that cannot
-/// be read is taken for none given.
+/// Returns how often to look, at most once a second; zero for never. The schema admits nothing but
+/// durations, so the default stands for a text that is none.
 pub fn interval(given: Option<&Interval>, default: Duration) -> Duration {
-    given.map_or(default, |given| given.duration().unwrap_or(default))
+    given.map_or(default, |given| given.period().unwrap_or(default))
 }
 
 /// Adds up to a fifth.
@@ -71,6 +71,7 @@ mod tests {
             ((Some("0"), Some("0s")), [0, 0]),
             ((Some("1h30m"), None), [5400, 10]),
             ((Some("soon"), Some("")), [300, 10]),
+            ((Some("1ns"), Some("250ms")), [1, 1]),
         ] {
             assert_eq!(seconds(&spec(given.0, given.1)), still_and_moving);
         }

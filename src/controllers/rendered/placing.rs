@@ -168,7 +168,7 @@ pub async fn by_name(state: &State, name: &str) -> Result<Arc<Plane>, String> {
     match Reach::parse(name) {
         Some(reach) => state.planes.get(reach).await.map_err(|error| error.message),
         None => Err(format!(
-            "data plane {name} is reached in a way that is not known"
+            "data plane {name} has an unknown kind of connection"
         )),
     }
 }

@@ -44,11 +44,12 @@ pub fn after(
         let known = known.get(&held.identity).copied();
         leaving(held, known, now)
     });
-    // What was not looked for is not known to be gone.
+    // A resource that the pass did not look for may still be there; one without a name was never applied.
     let is_unseen = |entry: &&ResourceStatus| {
         let identity = identity(entry);
         let kind = (entry.group.clone(), entry.kind.clone());
-        !deployed.seen.contains(&kind)
+        !entry.name.is_empty()
+            && !deployed.seen.contains(&kind)
             && !deployed
                 .found
                 .iter()
@@ -74,7 +75,7 @@ pub fn after(
     let is_seen = |found: &Found| found.live.as_ref().is_some_and(|(live, _)| live.simulated);
     match is_simulated && deployed.found.iter().any(is_seen) {
         true => {
-            let message = "nothing runs in an embedded data plane; a simulator moves what is shown";
+            let message = "an embedded data plane runs no pods; a simulator changes the status";
             let said = (
                 Status::True,
                 condition::EMBEDDED_DATA_PLANE,
@@ -157,8 +158,8 @@ fn leaving(held: &Held, known: Option<&ResourceStatus>, now: Timestamp) -> Resou
         name,
     } = held.identity.clone();
     let message = match held.live.deleting {
-        true => "is no longer wanted and being deleted",
-        false => "is no longer wanted",
+        true => "is stale and being deleted",
+        false => "is stale",
     };
     ResourceStatus {
         id: known.map_or_else(|| held.live.labelled.id.clone(), |known| known.id.clone()),
@@ -219,13 +220,16 @@ fn pruned(pruned: &Pruned, left: &[Held]) -> Said {
     };
     match pruned {
         Pruned::Done => {
-            let message = "nothing is left that is no longer wanted".to_owned();
+            let message = "no stale resources".to_owned();
             (Status::True, condition::RECONCILE_SUCCESS, message)
         }
         Pruned::Waiting => {
             let message = match left {
-                [] => "nothing is deleted until everything is applied".to_owned(),
-                left => format!("until everything is applied these stay: {}", names(left)),
+                [] => "stale resources stay until all resources are applied".to_owned(),
+                left => format!(
+                    "these stale resources stay until all resources are applied: {}",
+                    names(left)
+                ),
             };
             (Status::False, condition::APPLY_FAILED, message)
         }
@@ -282,8 +286,8 @@ fn ready(current: &[ResourceStatus], deployed: &Deployed) -> Said {
             };
             let message = match current.len() {
                 0 => "there is nothing to deploy".to_owned(),
-                1 => format!("1 resource is well{suspended}"),
-                n => format!("{n} resources are well{suspended}"),
+                1 => format!("1 resource is healthy{suspended}"),
+                n => format!("{n} resources are healthy{suspended}"),
             };
             (Status::True, condition::RECONCILE_SUCCESS, message)
         }

@@ -42,7 +42,7 @@ async fn a_release_that_is_missing_or_of_another_takes_nothing_away() {
         .await;
     assert_eq!(
         message(&pin, condition::READY),
-        "release cart-9 is not there; what was applied of cart-1 stays"
+        "release cart-9 does not exist; what was applied of cart-1 stays"
     );
     assert_eq!(
         reason(&pin, condition::RESOLVED),
@@ -70,7 +70,7 @@ async fn a_release_that_is_missing_or_of_another_takes_nothing_away() {
     let pin = shop.until_reason("dev", condition::READY, reason).await;
     assert_eq!(
         message(&pin, condition::RESOLVED),
-        "release search-1 is of component search, not of cart"
+        "release search-1 belongs to component search, not to cart"
     );
     let after = rendered.get("cart-dev").await.unwrap();
     assert_eq!(
@@ -131,7 +131,7 @@ async fn settings_and_environments_that_do_not_fit_are_told_by_path() {
         .await;
     assert_eq!(
         message(&pin, condition::RENDERED),
-        "environment dev is not there"
+        "environment dev does not exist"
     );
     assert_eq!(reason(&pin, condition::RESOLVED), "Resolved");
     let environments = ENVIRONMENTS.replace("{name: here}\nspec", "{name: there}\nspec");
@@ -141,7 +141,7 @@ async fn settings_and_environments_that_do_not_fit_are_told_by_path() {
         .await;
     assert_eq!(
         message(&pin, condition::READY),
-        "the environment runs on data plane here, which is not there"
+        "the environment names data plane here, which does not exist"
     );
     shop.apply(ENVIRONMENTS).await;
     shop.until_reason("dev", condition::READY, condition::NOT_OBSERVED)

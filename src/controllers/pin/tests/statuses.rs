@@ -215,7 +215,7 @@ fn outcomes_follow_the_moves() {
     assert_eq!(say(&first), [(1, "a".into(), 10, None, Some(true))]);
     assert_eq!(
         first.outcomes[0].why.as_deref(),
-        Some("resources are on their way")
+        Some("resources are progressing")
     );
     let second = look(&first, 2, "b", &missing, 40);
     assert_eq!(

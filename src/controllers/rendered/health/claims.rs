@@ -29,7 +29,12 @@ pub(super) fn service(facts: &Facts<'_>) -> Verdict {
 }
 
 pub(super) fn autoscaler(facts: &Facts<'_>) -> Verdict {
-    let unseen = || Verdict::new(Health::Progressing, "its controller has not seen it yet");
+    let unseen = || {
+        Verdict::new(
+            Health::Progressing,
+            "its controller has not observed it yet",
+        )
+    };
     let Some(status) = facts.status else {
         return unseen();
     };

@@ -22,7 +22,12 @@ pub(super) fn by_ready(facts: &Facts<'_>) -> Verdict {
         // Many kinds have no status at all; one that gets a status is looked at again.
         return Verdict::healthy();
     };
-    let unseen = || Verdict::new(Health::Progressing, "its controller has not seen it yet");
+    let unseen = || {
+        Verdict::new(
+            Health::Progressing,
+            "its controller has not observed it yet",
+        )
+    };
     let is_older = |map: Option<&Value>| {
         let observed = map.and_then(Value::as_i64);
         observed.is_some() && observed < facts.generation

@@ -100,7 +100,12 @@ pub fn trouble(status: &Object) -> Option<(&str, &str)> {
 impl<'a> Facts<'a> {
     /// The status, once it is of this generation; until then, what to say.
     fn current(&self) -> Result<&'a Object, Verdict> {
-        let unseen = || Verdict::new(Health::Progressing, "its controller has not seen it yet");
+        let unseen = || {
+            Verdict::new(
+                Health::Progressing,
+                "its controller has not observed it yet",
+            )
+        };
         let status = self.status.ok_or_else(unseen)?;
         let observed = status.get("observedGeneration").and_then(Value::as_i64);
         match observed >= self.generation {

@@ -44,7 +44,7 @@ fn deployments() {
         (
             of(json!({"replicas": 2}), json!(null)),
             Progressing,
-            "its controller has not seen it yet",
+            "its controller has not observed it yet",
         ),
         (
             of(
@@ -52,7 +52,7 @@ fn deployments() {
                 json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2}),
             ),
             Progressing,
-            "its controller has not seen it yet",
+            "its controller has not observed it yet",
         ),
         (
             of(
@@ -149,7 +149,7 @@ fn stateful_sets() {
         (
             of(three.clone(), with(json!({"observedGeneration": 0}))),
             Progressing,
-            "its controller has not seen it yet",
+            "its controller has not observed it yet",
         ),
         (
             of(
@@ -231,7 +231,7 @@ fn daemon_sets_and_replica_sets() {
         (
             of(json!({}), json!({"observedGeneration": 1})),
             Progressing,
-            "its controller has not seen it yet",
+            "its controller has not observed it yet",
         ),
         (
             object(
@@ -481,12 +481,12 @@ fn claims_services_and_autoscalers() {
         (
             scaler(json!(null)),
             Progressing,
-            "its controller has not seen it yet",
+            "its controller has not observed it yet",
         ),
         (
             scaler(json!({"observedGeneration": 1, "conditions": []})),
             Progressing,
-            "its controller has not seen it yet",
+            "its controller has not observed it yet",
         ),
         (
             scaler(scaling("True", ("True", "ValidMetricFound"))),
@@ -530,7 +530,7 @@ fn custom_resources_and_those_of_kubernetes_without_a_rule() {
         (
             of(json!({"observedGeneration": 3})),
             Progressing,
-            "its controller has not seen it yet",
+            "its controller has not observed it yet",
         ),
         (of(ready("True", "Ok")), Healthy, "is ready"),
         (of(ready("False", "Broken")), Degraded, "it says so"),
@@ -557,7 +557,7 @@ fn custom_resources_and_those_of_kubernetes_without_a_rule() {
                 json!({"conditions": [{"type": "Ready", "status": "True", "observedGeneration": 3}]}),
             ),
             Progressing,
-            "its controller has not seen it yet",
+            "its controller has not observed it yet",
         ),
         (
             of(

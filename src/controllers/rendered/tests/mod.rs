@@ -1,6 +1,7 @@
 //! The controller against stores in this process.
 
 mod ending;
+mod guarding;
 mod ownership;
 mod passes;
 mod planes;

@@ -183,10 +183,14 @@ async fn what_is_somebody_elses_is_not_taken() {
         .await;
     let (_, _, message) = said(&release, condition::APPLIED).unwrap();
     assert!(
-        message.contains("r0: it is there already") && message.contains("written by somebody"),
+        message.contains("r0: an object that bowline does not own")
+            && message.contains("written by somebody"),
         "{message}"
     );
-    assert!(message.contains("r1: it is there already"), "{message}");
+    assert!(
+        message.contains("r1: an object that bowline does not own"),
+        "{message}"
+    );
     // Everything is attempted.
     assert_eq!(
         entry(&release, "ConfigMap", "new").unwrap().health,
@@ -377,7 +381,10 @@ async fn what_is_missing_is_waited_for() {
         .until_reason("web-qa", condition::READY, condition::DATA_PLANE_UNUSABLE)
         .await;
     let (_, _, message) = said(&release, condition::READY).unwrap();
-    assert!(message.contains("there is no context nowhere"), "{message}");
+    assert!(
+        message.contains("the kubeconfig has no context nowhere"),
+        "{message}"
+    );
     stage
         .environment("qa", json!({"context": null, "inCluster": {}}), "shop-qa")
         .await;
@@ -404,7 +411,7 @@ async fn what_cannot_be_applied_is_said_beside_what_was() {
         .await;
     let (_, _, message) = said(&release, condition::APPLIED).unwrap();
     for part in [
-        "r1: it is the same object as that of r0",
+        "r1: resource r0 is the same object",
         "r2: Queue of shop.example is not served by the data plane",
         "r3: it has no metadata.name",
     ] {

@@ -135,7 +135,7 @@ async fn a_stuck_finalizer_holds_up_nobody_else() {
     let both = stage
         .until("both", |it| {
             let left = entry(it, "ConfigMap", "stuck").and_then(|left| left.message.as_deref());
-            left == Some("is no longer wanted and being deleted")
+            left == Some("is stale and being deleted")
         })
         .await;
     let left = entry(&both, "ConfigMap", "stuck").unwrap();

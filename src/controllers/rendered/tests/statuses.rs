@@ -82,7 +82,7 @@ fn ready_is_as_good_as_the_worst() {
             vec![web(of(Healthy, "2 of 2 ready"))],
             Status::True,
             "ReconcileSuccess",
-            "1 resource is well",
+            "1 resource is healthy",
         ),
         (
             vec![
@@ -91,7 +91,7 @@ fn ready_is_as_good_as_the_worst() {
             ],
             Status::True,
             "ReconcileSuccess",
-            "2 resources are well; cart: is suspended",
+            "2 resources are healthy; cart: is suspended",
         ),
         (
             vec![web(of(Progressing, "1 of 2 ready")), cart(of(Healthy, ""))],
@@ -204,6 +204,29 @@ fn what_was_not_looked_for_stays_in_the_inventory() {
         names(&after(&before, &seen, Some(2), false, at(2))),
         ["web"]
     );
+}
+
+#[test]
+fn a_resource_without_a_name_leaves_the_inventory() {
+    let nameless = Found {
+        identity: Identity::default(),
+        version: String::new(),
+        ..found("web", Err("it has no metadata.name"), json!(null))
+    };
+    let pass = |before: &RenderedReleaseStatus, found: Vec<Found>| {
+        after(before, &deployed(found), Some(1), false, at(1))
+    };
+    // It is listed by its id while the spec has it, and not after.
+    let before = pass(&RenderedReleaseStatus::default(), vec![nameless]);
+    assert_eq!(before.resources.len(), 1);
+    assert_eq!(before.resources[0].id, "web");
+    let well = found("web", Ok(Verdict::new(Health::Healthy, "")), json!(null));
+    let names: Vec<String> = pass(&before, vec![well])
+        .resources
+        .into_iter()
+        .map(|entry| entry.name)
+        .collect();
+    assert_eq!(names, ["web"]);
 }
 
 #[test]

@@ -1,7 +1,12 @@
 //! `bowline install`: puts kinds, rules, rights and the controller on a cluster.
 //!
 //! Everything is looked at first. Where one of its names belongs to somebody else, nothing is written:
-//! bowline's definition of a kind over another's would prune what that one's objects hold.
+//! bowline's definition of a kind over another's would prune what that one's objects hold. Nothing is written
+//! either while one of the objects is being deleted.
+//!
+//! Values that somebody else set on an installed object stay, and so does the image of the controller.
+
+mod values;
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -26,12 +31,18 @@ const LOOK: Duration = Duration::from_millis(100);
 /// What `install` can be told.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// Change nothing; let the server try it, and exit with 3 if something would change
+    /// Send a server-side dry run; exit with 3 if something would change
     #[arg(long)]
     dry_run: bool,
-    /// The image of the controller
+    /// The image of the controller; without it the installed one stays
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
+    /// Set every value to that of this version, also those that others changed on the cluster
+    #[arg(long)]
+    reset_values: bool,
+    /// Print the objects as YAML, and ask no cluster
+    #[arg(long, conflicts_with_all = ["dry_run", "reset_values"])]
+    print: bool,
 }
 
 /// Runs the verb, prints a line for each object, and returns how the program ends.
@@ -42,10 +53,17 @@ pub async fn run(
     out: &mut dyn Write,
     say: &mut dyn FnMut(String),
 ) -> Result<Exit, Error> {
+    if arguments.print {
+        out.write_all(printed(arguments.image.as_deref())?.as_bytes())?;
+        out.flush()?;
+        return Ok(Exit::Done);
+    }
     let connection = connect::connect(options, environment).await?;
     on_cluster(&connection, "install")?;
     let pieces = bundle::look(&connection, arguments.image.as_deref(), say).await?;
     refuse_foreign(&pieces)?;
+    refuse_deleted(&pieces)?;
+    tell_image(&pieces, arguments, say)?;
     let (mut changes, mut crds) = (false, Vec::new());
     let (mut namespace, mut created) = (false, false);
     for piece in &pieces {
@@ -63,7 +81,7 @@ pub async fn run(
         let change = match namespace && arguments.dry_run && piece.place.namespace.is_some() {
             // The server tries nothing in a namespace that is not there yet.
             true => Change::Created,
-            false => put(piece, arguments.dry_run).await?,
+            false => put(piece, arguments, say).await?,
         };
         changes |= change != Change::Unchanged;
         created |= change == Change::Created;
@@ -76,7 +94,7 @@ pub async fn run(
     }
     out.flush()?;
     if created && !arguments.dry_run && !is_admitted(&connection.client).await {
-        say("the server's policies do not know the new kinds yet: until then it refuses pins with 503".to_owned());
+        say("the server's admission policies do not know the new kinds yet: until then the server answers 503 to ReleasePin writes".to_owned());
     }
     Ok(match arguments.dry_run && changes {
         true => Exit::Changes,
@@ -124,10 +142,12 @@ async fn is_admitted(client: &Client) -> bool {
 pub(super) fn on_cluster(connection: &Connection, verb: &str) -> Result<(), Error> {
     if let Target::Embedded { .. } | Target::Repository { .. } = &connection.target {
         let message = format!(
-            "{verb} is for a cluster; {} has everything",
+            "{verb} needs a cluster; {} has all kinds built in",
             connection.target
         );
-        return Err(Error::new(Exit::Usage, message).with_hint("--context chooses a cluster"));
+        return Err(
+            Error::new(Exit::Usage, message).with_hint("choose a cluster with --context NAME")
+        );
     }
     writable(connection, verb)
 }
@@ -141,7 +161,9 @@ fn refuse_foreign(pieces: &[Piece]) -> Result<(), Error> {
     let Some(first) = foreign.first() else {
         return Ok(());
     };
-    let mut message = String::from("nothing was changed: bowline did not create what is there");
+    let mut message = String::from(
+        "nothing was changed: the cluster already has objects with these names that bowline did not create",
+    );
     for piece in &foreign {
         let writers = piece.found.iter().flat_map(|found| &found.writers);
         let writers: Vec<&str> = writers.map(String::as_str).collect();
@@ -170,19 +192,129 @@ fn refuse_foreign(pieces: &[Piece]) -> Result<(), Error> {
     Err(Error::new(Exit::Refused, message).with_hint(hint))
 }
 
-async fn put(piece: &Piece, dry_run: bool) -> Result<Change, Error> {
+/// Refuses a cluster that is about to delete one of the objects: a definition that is being deleted takes
+/// every object of its kind along, and a controller that is started then would be asked to remove what runs.
+fn refuse_deleted(pieces: &[Piece]) -> Result<(), Error> {
+    let going: Vec<&Piece> = pieces.iter().filter(|it| it.is_being_deleted()).collect();
+    if going.is_empty() {
+        return Ok(());
+    }
+    let mut message = String::from("nothing was changed: the cluster is deleting these objects");
+    for piece in &going {
+        message += &format!("\n  {}", piece.place.label());
+    }
+    let hint = match going.iter().any(|piece| piece.is_crd()) {
+        true => {
+            "bowline uninstall finishes the deletion and keeps every workload running; with --remove-running it removes them. Then install again"
+        }
+        false => "wait until they are gone, then install again",
+    };
+    Err(Error::new(Exit::Refused, message).with_hint(hint))
+}
+
+/// Says which image the controller keeps where it is not that of this version.
+fn tell_image(
+    pieces: &[Piece],
+    arguments: &Arguments,
+    say: &mut dyn FnMut(String),
+) -> Result<(), Error> {
+    if arguments.image.is_some() {
+        return Ok(());
+    }
+    let bundled = bundle::objects(None)?;
+    for piece in pieces.iter().filter(|piece| piece.is_controller()) {
+        let kept = piece.image().unwrap_or_default();
+        if !bundled.iter().any(|it| bundle::image(it) == Some(kept)) {
+            say(format!(
+                "{} keeps the image {kept}; --image names another",
+                piece.place.label()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Writes the objects as a stream of YAML documents.
+fn printed(image: Option<&str>) -> Result<String, Error> {
+    let mut text = String::new();
+    for object in bundle::objects(image)? {
+        let document = serde_yaml::to_string(&object)
+            .map_err(|error| Error::new(Exit::Failed, error.to_string()))?;
+        text += &format!("---\n{document}");
+    }
+    Ok(text)
+}
+
+/// Applies an object, but for the values that somebody else set on the cluster.
+async fn put(
+    piece: &Piece,
+    arguments: &Arguments,
+    say: &mut dyn FnMut(String),
+) -> Result<Change, Error> {
     let mut value = piece.value.clone();
+    let mut kept = Vec::new();
+    let live = piece.found.as_ref().and_then(|found| found.live.as_ref());
+    // The definition of a kind has no values to choose, and is too large to be written down twice.
+    let has_values = !piece.is_crd();
+    if has_values {
+        values::record(&mut value);
+        if let Some((live, last)) = live.and_then(|live| Some((live, values::recorded(live)?)))
+            && !arguments.reset_values
+        {
+            let removed = values::without_removed(&mut value, &last, live);
+            kept.extend(
+                removed
+                    .into_iter()
+                    .map(|field| format!("{field} (removed)")),
+            );
+        }
+    }
     if let Some(found) = &piece.found {
         // What was looked at, and nothing that took its name since.
         value["metadata"]["uid"] = serde_json::json!(found.uid);
     }
-    let parameters = PatchParams {
-        dry_run,
-        // What was not there a moment ago may be somebody else's now.
-        force: piece.found.is_some(),
+    // An object that was not there a moment ago may be somebody else's now.
+    let is_there = piece.found.is_some();
+    let mut parameters = PatchParams {
+        dry_run: arguments.dry_run,
+        force: is_there && (arguments.reset_values || !has_values),
         field_manager: Some(MANAGER.to_owned()),
         field_validation: Some(ValidationDirective::Strict),
     };
-    let put = apply::put(&piece.place, &value, &parameters).await;
-    put.map_err(|error| apply::explained(&piece.place, error))
+    let is_named = |field: &str| arguments.image.is_some() && field.ends_with("].image");
+    let mut put = apply::put(&piece.place, &value, &parameters).await;
+    if is_there && let Err(error) = &put {
+        let conflicts = values::conflicts(error);
+        let mut is_solved = !conflicts.is_empty();
+        for conflict in conflicts.iter().filter(|it| !is_named(&it.field)) {
+            let field = &conflict.field;
+            let (ours, theirs) = (
+                values::take_out(&mut value, field),
+                live.cloned()
+                    .and_then(|mut live| values::take_out(&mut live, field)),
+            );
+            is_solved &= ours.is_some();
+            let is_same = ours
+                .zip(theirs)
+                .is_some_and(|(ours, theirs)| values::is_covered(&ours, &theirs));
+            if !is_same {
+                kept.push(format!("{field} (set by {})", conflict.manager));
+            }
+        }
+        if is_solved {
+            // The only conflict that is left is about the image that the user names.
+            parameters.force = conflicts.iter().any(|it| is_named(&it.field));
+            put = apply::put(&piece.place, &value, &parameters).await;
+        }
+    }
+    let change = put.map_err(|error| apply::explained(&piece.place, error))?;
+    if !kept.is_empty() {
+        kept.dedup();
+        say(format!(
+            "{} keeps {}; --reset-values sets the values of this version",
+            piece.place.label(),
+            kept.join(", ")
+        ));
+    }
+    Ok(change)
 }

@@ -1,0 +1,151 @@
+//! Holds the Lease of the controller, so that no controller acts meanwhile.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Client;
+use kube::api::{Api, DeleteParams};
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Duration, Instant};
+
+use crate::api::labels;
+use crate::cli::error::{Error, Exit};
+use crate::controllers::all;
+use crate::controllers::fence::Fence;
+use crate::controllers::lease::Election;
+
+/// How long the lease lasts that `uninstall` holds.
+const SECONDS: u16 = 15;
+/// How long `uninstall` waits for a controller to end before it says so.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often `uninstall` reads the lease.
+const LOOK: Duration = Duration::from_millis(200);
+
+fn leases(client: &Client) -> Api<Lease> {
+    Api::namespaced(client.clone(), labels::SYSTEM_NAMESPACE)
+}
+
+/// Does something with a client that writes only while the lease is ours. Waits until every controller has
+/// let go of it, and refuses where one goes on.
+pub async fn hold<T>(
+    client: &Client,
+    end: Instant,
+    say: &mut dyn FnMut(String),
+    work: impl AsyncFnOnce(Client) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let system = namespaces
+        .get_metadata_opt(labels::SYSTEM_NAMESPACE)
+        .await?;
+    if system.is_none() {
+        // Without the namespace there is no lease, and without a lease no controller acts.
+        return work(client.clone()).await;
+    }
+    let fence = Fence::default();
+    let identity = format!("bowline-uninstall_{}", uuid::Uuid::new_v4());
+    let clock = Arc::new(Timestamp::now);
+    let election = Election::new(client, identity, SECONDS, clock, fence.clone());
+    let (told, mut terms) = watch::channel(None);
+    let (done, over) = oneshot::channel::<()>();
+    let stop = all::stop(async {
+        let _ = over.await;
+    });
+    let holder = RefCell::new(None);
+    let seen = |seen: Result<Option<&str>, &kube::Error>| match seen {
+        Ok(name) => *holder.borrow_mut() = name.map(str::to_owned),
+        Err(error) => *holder.borrow_mut() = Some(crate::connect::explain(error)),
+    };
+    let working = async {
+        let won = async {
+            let mut is_told = false;
+            while terms.borrow_and_update().is_none() {
+                let changed = tokio::time::timeout(PATIENCE, terms.changed()).await;
+                if changed.is_err() && !std::mem::replace(&mut is_told, true) {
+                    say("waits until the controller lets go of its lease".to_owned());
+                }
+            }
+        };
+        let result = match tokio::time::timeout_at(end, won).await {
+            Ok(()) => work(fence.around(client)).await,
+            Err(_elapsed) => Err(still_runs(holder.borrow().as_deref())),
+        };
+        drop(done);
+        result
+    };
+    let ((), result) = futures::join!(election.take_part(&told, seen, stop), working);
+    result
+}
+
+fn still_runs(holder: Option<&str>) -> Error {
+    let message = format!(
+        "a controller still acts and would set the finalizers again: {} holds the Lease {} in the namespace {}",
+        holder.unwrap_or("somebody"),
+        labels::CONTROLLER_LEASE,
+        labels::SYSTEM_NAMESPACE
+    );
+    Error::new(Exit::Refused, message)
+        .with_hint("end that process, then repeat bowline uninstall; no finalizer was removed")
+}
+
+/// Deletes the lease, or says which controller holds it.
+pub async fn delete(client: &Client, say: &mut dyn FnMut(String)) -> Result<(), Error> {
+    let leases = leases(client);
+    let Some(lease) = leases.get_opt(labels::CONTROLLER_LEASE).await? else {
+        return Ok(());
+    };
+    if let Some(holder) = holder(&lease) {
+        say(format!(
+            "the controller {holder} holds the Lease {}: it ends by itself, or somebody has to end it",
+            labels::CONTROLLER_LEASE
+        ));
+        return Ok(());
+    }
+    let unchanged = DeleteParams {
+        preconditions: Some(kube::api::Preconditions {
+            uid: lease.metadata.uid,
+            resource_version: lease.metadata.resource_version,
+        }),
+        ..DeleteParams::default()
+    };
+    match leases.delete(labels::CONTROLLER_LEASE, &unchanged).await {
+        Ok(_) => Ok(()),
+        // It is gone, or a controller has taken it.
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn holder(lease: &Lease) -> Option<&str> {
+    let holder = lease.spec.as_ref()?.holder_identity.as_deref();
+    holder.filter(|holder| !holder.is_empty())
+}
+
+/// Tells whether a controller acts: whether the lease is renewed within the time that it lasts.
+pub async fn is_renewed(client: &Client) -> Result<bool, Error> {
+    let leases = leases(client);
+    let mut first: Option<(Option<String>, Instant)> = None;
+    loop {
+        let Some(lease) = leases.get_opt(labels::CONTROLLER_LEASE).await? else {
+            return Ok(false);
+        };
+        if holder(&lease).is_none() {
+            return Ok(false);
+        }
+        let spec = lease.spec.unwrap_or_default();
+        let seconds = spec.lease_duration_seconds.unwrap_or_default().max(1);
+        let version = lease.metadata.resource_version;
+        match &first {
+            None => {
+                let lasts = Duration::from_secs(seconds.unsigned_abs().into());
+                first = Some((version, Instant::now() + lasts));
+            }
+            Some((seen, _)) if *seen != version => return Ok(true),
+            Some((_, end)) if Instant::now() > *end => return Ok(false),
+            Some(_) => {}
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}

@@ -1,0 +1,476 @@
+//! `bowline uninstall`: takes away what `install` put on a cluster, and nothing else.
+//!
+//! Without `--remove-running` every workload goes on running, whatever becomes of bowline's objects
+//! afterwards: the controller ends first, then the finalizers of the RenderedReleases go, by which a later
+//! deletion would wait for a controller that removes their workloads. With `--remove-running` the
+//! controller removes the workloads before it ends.
+//!
+//! Kinds that have objects stay, and so does a namespace with more in it. Each step can be repeated: an
+//! uninstallation that was interrupted goes on where it ended.
+
+mod lease;
+mod removal;
+mod rendered;
+
+use std::io::Write;
+use std::time::Duration;
+
+use clap::Args;
+use futures::{StreamExt, TryStreamExt};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Preconditions, PropagationPolicy};
+use kube::runtime::wait::{await_condition, conditions};
+use kube::{Api, Client, ResourceExt};
+use tokio::time::Instant;
+
+use super::bundle::{self, Piece};
+use super::connect::{self, Connection, Environment, Options};
+use super::error::{Error, Exit};
+use super::install::on_cluster;
+use super::{confirm, kinds};
+use crate::api::labels;
+use crate::text;
+use rendered::Rendered;
+
+/// The flags of `uninstall`.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// Remove nothing; exit with 3 if something would be removed
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+    /// Keep every workload running that bowline deployed; this is the default
+    #[arg(long, conflicts_with = "remove_running")]
+    keep_running: bool,
+    /// Delete every ReleasePin and RenderedRelease first; the controller removes their workloads
+    #[arg(long)]
+    remove_running: bool,
+    /// How long to wait for the controller and for objects that are being deleted (30s, 2m)
+    #[arg(long, value_name = "DURATION", value_parser = super::duration, default_value = "5m")]
+    timeout: Duration,
+}
+
+/// The objects of bowline on a cluster.
+struct Survey {
+    pieces: Vec<Piece>,
+    /// RenderedReleases whose kind bowline installed.
+    rendered: Vec<Rendered>,
+    /// ReleasePins whose kind bowline installed, as NAMESPACE/NAME.
+    pins: Vec<String>,
+}
+
+impl Survey {
+    async fn take(connection: &Connection) -> Result<Self, Error> {
+        let pieces = bundle::look(connection, None, &mut |_| {}).await?;
+        Ok(Self {
+            rendered: rendered::list(&connection.client, &pieces).await?,
+            pins: removal::pins(&connection.client, &pieces).await?,
+            pieces,
+        })
+    }
+
+    /// Returns the objects that go, in the order in which they do, and says of the others why they stay.
+    async fn sort(
+        &self,
+        connection: &Connection,
+        removes_running: bool,
+    ) -> Result<(Vec<&Piece>, Vec<String>), Error> {
+        let (mut going, mut staying) = (Vec::new(), Vec::new());
+        for piece in self.pieces.iter().rev() {
+            if piece.found.is_none() {
+                continue;
+            }
+            let is_emptied = removes_running && rendered::is_removed_with_workloads(piece);
+            match stays(connection, piece).await? {
+                Some(why) if !is_emptied => {
+                    staying.push(format!("{} stays: {why}", piece.place.label()));
+                }
+                _ => going.push(piece),
+            }
+        }
+        // An object goes before those that it needs.
+        going.sort_by_key(|it| (it.is_namespace(), it.is_crd(), !it.is_controller()));
+        Ok((going, staying))
+    }
+
+    fn claimed(&self) -> impl Iterator<Item = &Rendered> {
+        self.rendered.iter().filter(|it| it.is_claimed())
+    }
+}
+
+/// Runs the verb, prints a line for each object, and returns how the program ends.
+pub async fn run(
+    arguments: &Arguments,
+    options: &Options,
+    environment: &Environment,
+    out: &mut dyn Write,
+    say: &mut dyn FnMut(String),
+) -> Result<Exit, Error> {
+    let connection = connect::connect(options, environment).await?;
+    on_cluster(&connection, "uninstall")?;
+    uninstall(arguments, &connection, out, say).await
+}
+
+async fn uninstall(
+    arguments: &Arguments,
+    connection: &Connection,
+    out: &mut dyn Write,
+    say: &mut dyn FnMut(String),
+) -> Result<Exit, Error> {
+    let survey = Survey::take(connection).await?;
+    let (going, staying) = survey.sort(connection, arguments.remove_running).await?;
+    let removes =
+        arguments.remove_running && !(survey.rendered.is_empty() && survey.pins.is_empty());
+    if arguments.dry_run {
+        return foresee(arguments, &survey, &going, staying, out, say);
+    }
+    if removes {
+        removal::check_controller(&connection.client, survey.rendered.len()).await?;
+    }
+    confirm(arguments, connection, &survey, &going)?;
+    let end = Instant::now() + arguments.timeout;
+    if arguments.remove_running && !removes {
+        say("there are no RenderedReleases, so uninstall removes no workload".to_owned());
+    }
+    if removes {
+        removal::remove(&connection.client, &survey.pieces, end, out, say).await?;
+    }
+    for piece in going.iter().filter(|piece| piece.is_controller()) {
+        remove(piece, PropagationPolicy::Foreground).await?;
+        until_gone(piece, end).await?;
+        writeln!(out, "{} deleted", text::line(&piece.place.label()))?;
+    }
+    let system = survey.pieces.iter().find(|piece| piece.is_namespace());
+    if let Some(system) = system.filter(|system| system.is_being_deleted()) {
+        // Its lease goes with it, and whoever holds the lease stops.
+        until_gone(system, end).await?;
+    }
+    let mut rest = Rest {
+        connection,
+        pieces: &survey.pieces,
+        out,
+        end,
+    };
+    // The controller may have claimed some until it ended.
+    let left = rendered::list(&connection.client, &survey.pieces).await?;
+    let removed = match left.iter().any(Rendered::is_claimed) {
+        true => {
+            let work = async |client| rest.remove(&client).await;
+            lease::hold(&connection.client, end, say, work).await?
+        }
+        false => rest.remove(&connection.client).await?,
+    };
+    removed.staying.into_iter().for_each(&mut *say);
+    if removed.released > 0 {
+        say(format!(
+            "the workloads of {} go on running, and no controller follows their ReleasePins any more; bowline install takes them up again",
+            counted(removed.released, "RenderedRelease")
+        ));
+    }
+    match removed.namespace {
+        Some(namespace) => rest.remove_one(&namespace).await?,
+        None => lease::delete(&connection.client, say).await?,
+    }
+    Ok(Exit::Done)
+}
+
+/// The second half of an uninstallation, once the controller has ended.
+struct Rest<'a> {
+    connection: &'a Connection,
+    pieces: &'a [Piece],
+    out: &'a mut dyn Write,
+    end: Instant,
+}
+
+/// The result of the second half.
+struct Removed {
+    /// How many RenderedReleases lost their finalizer.
+    released: usize,
+    /// Why some objects stay.
+    staying: Vec<String>,
+    /// The namespace, which goes last: the lease is in it.
+    namespace: Option<Piece>,
+}
+
+impl Rest<'_> {
+    /// Removes the finalizers of the RenderedReleases through `client`, then everything but the namespace.
+    async fn remove(&mut self, client: &Client) -> Result<Removed, Error> {
+        let released = rendered::release(client, self.pieces, self.out).await?;
+        let mut survey = Survey::take(self.connection).await?;
+        let (going, staying) = survey.sort(self.connection, false).await?;
+        let is_going = going.iter().any(|piece| piece.is_namespace());
+        for piece in going.iter().filter(|piece| !piece.is_namespace()) {
+            self.delete(piece).await?;
+        }
+        for piece in going.iter().filter(|piece| !piece.is_namespace()) {
+            until_gone(piece, self.end).await?;
+        }
+        let namespace = survey.pieces.iter().position(|piece| piece.is_namespace());
+        let namespace = namespace.map(|at| survey.pieces.swap_remove(at));
+        Ok(Removed {
+            released,
+            staying,
+            namespace: namespace.filter(|_| is_going),
+        })
+    }
+
+    async fn remove_one(&mut self, piece: &Piece) -> Result<(), Error> {
+        self.delete(piece).await?;
+        until_gone(piece, self.end).await
+    }
+
+    async fn delete(&mut self, piece: &Piece) -> Result<(), Error> {
+        if !piece.is_being_deleted() {
+            remove(piece, PropagationPolicy::Background).await?;
+            writeln!(self.out, "{} deleted", text::line(&piece.place.label()))?;
+            self.out.flush()?;
+        }
+        Ok(())
+    }
+}
+
+/// Says what an uninstallation would do.
+fn foresee(
+    arguments: &Arguments,
+    survey: &Survey,
+    going: &[&Piece],
+    staying: Vec<String>,
+    out: &mut dyn Write,
+    say: &mut dyn FnMut(String),
+) -> Result<Exit, Error> {
+    if arguments.remove_running {
+        for pin in &survey.pins {
+            writeln!(
+                out,
+                "{} deleted (dry run)",
+                text::line(&removal::label(pin))
+            )?;
+        }
+        for each in &survey.rendered {
+            writeln!(out, "{each} deleted with its workloads (dry run)")?;
+        }
+    } else {
+        for each in survey.claimed() {
+            writeln!(out, "{each} loses its finalizer (dry run)")?;
+        }
+    }
+    for piece in going {
+        writeln!(
+            out,
+            "{} deleted (dry run)",
+            text::line(&piece.place.label())
+        )?;
+    }
+    out.flush()?;
+    staying.into_iter().for_each(say);
+    let removes = arguments.remove_running && !survey.rendered.is_empty();
+    Ok(
+        match going.is_empty() && !removes && survey.claimed().next().is_none() {
+            true => Exit::Done,
+            false => Exit::Changes,
+        },
+    )
+}
+
+/// Shows the changes and asks a person. Without a terminal, changes of RenderedReleases need `--yes`.
+fn confirm(
+    arguments: &Arguments,
+    connection: &Connection,
+    survey: &Survey,
+    going: &[&Piece],
+) -> Result<(), Error> {
+    let lines = |items: Vec<String>| {
+        items
+            .iter()
+            .map(|it| format!("  {it}\n"))
+            .collect::<String>()
+    };
+    let concerned: Vec<String> = match arguments.remove_running {
+        true => survey.rendered.iter().map(ToString::to_string).collect(),
+        false => survey.claimed().map(ToString::to_string).collect(),
+    };
+    if arguments.yes || (going.is_empty() && concerned.is_empty()) {
+        return Ok(());
+    }
+    if !confirm::can_ask() {
+        return match concerned.is_empty() {
+            true => Ok(()),
+            false => Err(confirm::nobody_confirms(&format!(
+                "uninstall concerns {}",
+                counted(concerned.len(), "RenderedRelease")
+            ))),
+        };
+    }
+    let mut shown = String::new();
+    if !concerned.is_empty() {
+        shown += match arguments.remove_running {
+            true => "The controller removes every workload of these RenderedReleases:\n",
+            false => {
+                "These RenderedReleases lose their finalizer. Their workloads go on running, also when the RenderedReleases are deleted later:\n"
+            }
+        };
+        shown += &lines(concerned);
+    }
+    let begun: Vec<&&Piece> = going.iter().filter(|it| it.is_being_deleted()).collect();
+    if !begun.is_empty() {
+        shown += "The cluster is deleting these already, and every object of a kind with it:\n";
+        shown += &lines(begun.iter().map(|it| it.place.label()).collect());
+    }
+    let rest: Vec<&&Piece> = going.iter().filter(|it| !it.is_being_deleted()).collect();
+    if !rest.is_empty() {
+        shown += "Uninstall deletes:\n";
+        shown += &lines(rest.iter().map(|it| it.place.label()).collect());
+    }
+    shown += &format!("On {}. ", connection.target);
+    confirm::ask(
+        &shown,
+        if arguments.remove_running {
+            "remove"
+        } else {
+            "y"
+        },
+    )
+}
+
+/// Says why something that is there is not removed.
+async fn stays(connection: &Connection, piece: &Piece) -> Result<Option<String>, Error> {
+    if piece.is_foreign() {
+        return Ok(Some("bowline did not create it".to_owned()));
+    }
+    // The cluster is about to delete it anyway.
+    if piece.is_being_deleted() {
+        return Ok(None);
+    }
+    if piece.is_crd() {
+        return has_objects(&connection.client, piece).await;
+    }
+    if piece.is_namespace() {
+        let others = others(connection, &piece.place.name).await?;
+        return Ok(others.first().map(|first| match others.len() {
+            1 => format!("{first} is in it"),
+            many => format!("{first} is in it, and {} more", many - 1),
+        }));
+    }
+    Ok(None)
+}
+
+/// Says how many objects a kind has, if any: they would go with it.
+async fn has_objects(client: &Client, piece: &Piece) -> Result<Option<String>, Error> {
+    let kind = rendered::defined(piece);
+    let objects: Api<DynamicObject> = kind.objects(client, None);
+    let some = objects.list_metadata(&ListParams::default().limit(1)).await;
+    let some = match some {
+        // A kind that is not served has nothing to lose.
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
+        some => some?,
+    };
+    let Some(first) = some.items.first() else {
+        return Ok(None);
+    };
+    let rest = some.metadata.remaining_item_count.unwrap_or_default();
+    Ok(Some(format!(
+        "it has {} such as {}/{}",
+        match rest {
+            0 => "objects".to_owned(),
+            rest => format!("{} objects", rest + 1),
+        },
+        first.namespace().unwrap_or_default(),
+        first.name_any(),
+    )))
+}
+
+/// Lists what somebody else has in our namespace.
+async fn others(connection: &Connection, namespace: &str) -> Result<Vec<String>, Error> {
+    let finder = kinds::Kinds::new(&connection.client);
+    let kinds = finder.in_namespaces().await?;
+    let found = futures::stream::iter(kinds)
+        .map(|kind| async move {
+            let objects = kind.objects(&connection.client, Some(namespace));
+            let listed = match objects.list_metadata(&ListParams::default()).await {
+                // Kinds that cannot be listed keep nothing.
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 405) => Vec::new(),
+                listed => listed?.items,
+            };
+            let foreign = listed
+                .into_iter()
+                .filter(|object| !is_cared_for(&kind, object));
+            Ok::<_, kube::Error>(
+                foreign
+                    .map(|object| format!("{}/{}", kind.label(), object.name_any()))
+                    .collect::<Vec<_>>(),
+            )
+        })
+        .buffered(8)
+        .try_concat()
+        .await;
+    Ok(found?)
+}
+
+/// Tells whether an object is ours, or made by Kubernetes for every namespace or for what is ours.
+fn is_cared_for(kind: &kinds::Kind, object: &impl ResourceExt) -> bool {
+    // A workload that bowline deployed is the user's, whatever else its labels say.
+    if object.labels().contains_key(labels::RELEASE_UID) {
+        return false;
+    }
+    let ours = object.labels().get(labels::PART_OF);
+    let owned = !object.owner_references().is_empty();
+    let resource = (kind.resource.kind.as_str(), object.name_any());
+    ours.is_some_and(|part| part == labels::PART_OF_BOWLINE)
+        || owned
+        || matches!(&resource, ("ConfigMap", name) if name == "kube-root-ca.crt")
+        || matches!(&resource, ("ServiceAccount", name) if name == "default")
+        || matches!(
+            resource.0,
+            "Event" | "Endpoints" | "EndpointSlice" | "PodMetrics"
+        )
+}
+
+async fn remove(piece: &Piece, dependents: PropagationPolicy) -> Result<(), Error> {
+    let uid = piece.found.as_ref().and_then(|found| found.uid.clone());
+    let parameters = DeleteParams {
+        preconditions: Some(Preconditions {
+            uid,
+            resource_version: None,
+        }),
+        propagation_policy: Some(dependents),
+        ..DeleteParams::default()
+    };
+    let place = &piece.place;
+    match place.objects.delete(&place.name, &parameters).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(error) => Err(kinds::about(&place.kind, &place.name, error)),
+    }
+}
+
+/// Waits until an object that was there is gone.
+async fn until_gone(piece: &Piece, end: Instant) -> Result<(), Error> {
+    let place = &piece.place;
+    let uid = piece.found.as_ref().and_then(|found| found.uid.clone());
+    let uid = uid.unwrap_or_default();
+    let is_gone = conditions::is_deleted(&uid);
+    let gone = await_condition(place.objects.clone(), &place.name, is_gone);
+    match tokio::time::timeout_at(end, gone).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(Error::new(Exit::Failed, error.to_string())),
+        Err(_elapsed) => {
+            let message = format!("{} is still being deleted", place.label());
+            let hint = match piece.is_crd() {
+                true => {
+                    "finalizers of its objects keep it, and bowline did not set them; once they are gone, repeat bowline uninstall"
+                }
+                false => "repeat bowline uninstall, with a longer --timeout",
+            };
+            Err(Error::new(Exit::Failed, message).with_hint(hint))
+        }
+    }
+}
+
+/// Counts things of a kind.
+fn counted(number: usize, kind: &str) -> String {
+    match number {
+        1 => format!("1 {kind}"),
+        number => format!("{number} {kind}s"),
+    }
+}

@@ -1,0 +1,218 @@
+//! `--remove-running`: the ReleasePins and RenderedReleases go, and the controller removes the workloads.
+
+use std::io::Write;
+use std::time::Duration;
+
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use kube::{Client, CustomResourceExt};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::rendered::{self, Rendered};
+use super::{counted, lease};
+use crate::api::{ComponentEnvSnapshot, ReleasePin, RenderedRelease, condition, labels};
+use crate::cli::bundle::{MANAGER, Piece};
+use crate::cli::error::{Error, Exit};
+use crate::cli::kinds::Kind;
+use crate::text;
+
+/// How often `uninstall` lists the objects that are left.
+const LOOK: Duration = Duration::from_millis(500);
+/// How many RenderedReleases a message names.
+const NAMED: usize = 5;
+
+/// Lists the ReleasePins of a cluster as NAMESPACE/NAME, where bowline installed their kind.
+pub async fn pins(client: &Client, pieces: &[Piece]) -> Result<Vec<String>, Error> {
+    let Some(kind) = rendered::installed(pieces, ReleasePin::crd_name()) else {
+        return Ok(Vec::new());
+    };
+    let found = rendered::all(client, &kind).await?.into_iter();
+    Ok(found
+        .map(|it| {
+            let (namespace, name) = (
+                it.namespace.unwrap_or_default(),
+                it.name.unwrap_or_default(),
+            );
+            format!("{namespace}/{name}")
+        })
+        .collect())
+}
+
+/// Names a ReleasePin, given as NAMESPACE/NAME.
+pub fn label(pin: &str) -> String {
+    format!("ReleasePin {pin}")
+}
+
+/// Refuses where no controller acts: nobody would remove the workloads.
+pub async fn check_controller(client: &Client, rendered: usize) -> Result<(), Error> {
+    if lease::is_renewed(client).await? {
+        return Ok(());
+    }
+    let message = format!(
+        "nothing was removed: no controller runs that could remove the workloads of {}",
+        counted(rendered, "RenderedRelease")
+    );
+    Err(Error::new(Exit::Refused, message).with_hint(
+        "bowline install starts the controller; without --remove-running the workloads stay",
+    ))
+}
+
+/// Deletes every ReleasePin, then every RenderedRelease, and waits until the controller has removed their
+/// workloads.
+pub async fn remove(
+    client: &Client,
+    pieces: &[Piece],
+    end: Instant,
+    out: &mut dyn Write,
+    say: &mut dyn FnMut(String),
+) -> Result<(), Error> {
+    let installed = |name: &str| rendered::installed(pieces, name);
+    let mut told = false;
+    loop {
+        let pins = match installed(ReleasePin::crd_name()) {
+            Some(kind) => delete_pins(client, &kind, out).await?,
+            None => 0,
+        };
+        let left = rendered::list(client, pieces).await?;
+        if let Some(kind) = installed(RenderedRelease::crd_name()) {
+            for each in &left {
+                mark(client, &kind, each).await?;
+                // While its ReleasePin is there, the controller would make another. One that the
+                // controller has not claimed again yet would leave its workloads behind.
+                let is_ready = each.is_claimed() || !each.may_have_workloads();
+                if pins == 0 && is_ready && !each.is_being_deleted() {
+                    delete(client, &kind, each.namespace(), each.name(), each.uid()).await?;
+                    writeln!(out, "{each} deleted")?;
+                }
+            }
+            out.flush()?;
+        }
+        let snapshots = match installed(ComponentEnvSnapshot::crd_name()) {
+            Some(kind) => owned_by_pins(client, &kind).await?,
+            None => 0,
+        };
+        if pins == 0 && left.is_empty() && snapshots == 0 {
+            return Ok(());
+        }
+        if !left.is_empty() && !told {
+            say("waits until the controller has removed the workloads".to_owned());
+            told = true;
+        }
+        if Instant::now() > end {
+            return Err(remains(client, pins, &left).await);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Deletes the ReleasePins that are there. Returns how many were.
+async fn delete_pins(client: &Client, kind: &Kind, out: &mut dyn Write) -> Result<usize, Error> {
+    let found = rendered::all(client, kind).await?;
+    for pin in &found {
+        let (namespace, name) = (
+            pin.namespace.as_deref().unwrap_or_default(),
+            pin.name.as_deref().unwrap_or_default(),
+        );
+        if pin.deletion_timestamp.is_none() {
+            delete(client, kind, namespace, name, pin.uid.clone()).await?;
+            let label = label(&format!("{namespace}/{name}"));
+            writeln!(out, "{} deleted", text::line(&label))?;
+        }
+    }
+    out.flush()?;
+    Ok(found.len())
+}
+
+/// Counts the objects of a kind that go with ReleasePins.
+async fn owned_by_pins(client: &Client, kind: &Kind) -> Result<usize, Error> {
+    let found = rendered::all(client, kind).await?;
+    let pin = ReleasePin::crd().spec.names.kind;
+    let owned = found.iter().filter(|object| {
+        let mut owners = object.owner_references.iter().flatten();
+        owners.any(|owner| owner.kind == pin)
+    });
+    Ok(owned.count())
+}
+
+async fn delete(
+    client: &Client,
+    kind: &Kind,
+    namespace: &str,
+    name: &str,
+    uid: Option<String>,
+) -> Result<(), Error> {
+    let objects: Api<DynamicObject> = kind.objects(client, Some(namespace));
+    let params = DeleteParams {
+        preconditions: Some(Preconditions {
+            uid,
+            resource_version: None,
+        }),
+        ..DeleteParams::background()
+    };
+    match objects.delete(name, &params).await {
+        Ok(_) => Ok(()),
+        // It is gone, or another has its name; the next look finds that one.
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Asks the controller to remove the workloads of a RenderedRelease also where its kind or its namespace is
+/// being deleted.
+async fn mark(client: &Client, kind: &Kind, each: &Rendered) -> Result<(), Error> {
+    if each.is_marked() {
+        return Ok(());
+    }
+    let objects: Api<DynamicObject> = kind.objects(client, Some(each.namespace()));
+    let params = PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let body = json!({"metadata": {
+        "uid": each.uid(), "annotations": {labels::REMOVE_RUNNING: labels::REMOVE_RUNNING_TRUE},
+    }});
+    let patched = objects
+        .patch_metadata(each.name(), &params, &Patch::Merge(&body))
+        .await;
+    match patched {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes the error that names the objects that are left when the time is up, and why.
+async fn remains(client: &Client, pins: usize, left: &[Rendered]) -> Error {
+    let mut message = match (pins, left.len()) {
+        (0, left) => format!("{} are not gone yet", counted(left, "RenderedRelease")),
+        (pins, _) => format!(
+            "{} are not gone yet, or come back",
+            counted(pins, "ReleasePin")
+        ),
+    };
+    for each in left.iter().take(NAMED) {
+        message += &format!("\n  {each}");
+        if !each.is_claimed() {
+            message += ": the controller has not claimed it";
+            continue;
+        }
+        let releases: Api<RenderedRelease> = Api::namespaced(client.clone(), each.namespace());
+        let found = releases.get_opt(each.name()).await.ok().flatten();
+        let conditions = found
+            .and_then(|found| found.status)
+            .unwrap_or_default()
+            .conditions;
+        if let Some(found) = condition::find(&conditions, condition::FINALIZING) {
+            message += &format!(": {}", found.message);
+        }
+    }
+    let hint = match pins {
+        0 => {
+            "the controller goes on; repeat bowline uninstall --remove-running, with a longer --timeout"
+        }
+        _ => {
+            "a GitOps tool or another controller may create them again: stop it, then repeat bowline uninstall --remove-running"
+        }
+    };
+    Error::new(Exit::Failed, message).with_hint(hint)
+}

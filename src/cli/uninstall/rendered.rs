@@ -1,0 +1,196 @@
+//! The RenderedReleases of a cluster, and the end of their finalizers.
+
+use std::fmt;
+use std::io::Write;
+
+use kube::api::{Api, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams};
+use kube::core::ApiResource;
+use kube::{Client, CustomResourceExt, ResourceExt};
+use serde_json::json;
+
+use crate::api::{ReleasePin, RenderedRelease, labels};
+use crate::cli::bundle::{MANAGER, Piece};
+use crate::cli::error::{Error, Exit};
+use crate::cli::kinds::Kind;
+use crate::text;
+
+/// How often a write is tried on an object that others keep changing.
+const ATTEMPTS: usize = 5;
+/// How many objects one request lists.
+const PAGE: u32 = 500;
+
+/// The metadata of a RenderedRelease.
+pub struct Rendered {
+    metadata: ObjectMeta,
+}
+
+impl Rendered {
+    pub fn namespace(&self) -> &str {
+        self.metadata.namespace.as_deref().unwrap_or_default()
+    }
+
+    pub fn name(&self) -> &str {
+        self.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    pub fn uid(&self) -> Option<String> {
+        self.metadata.uid.clone()
+    }
+
+    /// Tells whether the finalizer of the controller is on it.
+    pub fn is_claimed(&self) -> bool {
+        let mut finalizers = self.metadata.finalizers.iter().flatten();
+        finalizers.any(|finalizer| finalizer == labels::DATAPLANE_CLEANUP)
+    }
+
+    /// Tells whether the controller may have deployed something of it.
+    pub fn may_have_workloads(&self) -> bool {
+        let annotations = self.metadata.annotations.as_ref();
+        self.is_claimed()
+            || annotations.is_some_and(|found| found.contains_key(labels::DATA_PLANES))
+    }
+
+    /// Tells whether it is being deleted.
+    pub fn is_being_deleted(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Tells whether somebody asked the controller to remove its workloads in any case.
+    pub fn is_marked(&self) -> bool {
+        let annotations = self.metadata.annotations.as_ref();
+        annotations
+            .and_then(|found| found.get(labels::REMOVE_RUNNING))
+            .is_some_and(|value| value == labels::REMOVE_RUNNING_TRUE)
+    }
+}
+
+impl fmt::Display for Rendered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let object = format!("{}/{}", self.namespace(), self.name());
+        write!(f, "RenderedRelease {}", text::line(&object))
+    }
+}
+
+/// Returns the kind that the definition of a kind defines.
+pub fn defined(piece: &Piece) -> Kind {
+    let spec = &piece.value["spec"];
+    let text = |at: &str| {
+        let found = spec.pointer(at).and_then(|found| found.as_str());
+        found.unwrap_or_default().to_owned()
+    };
+    let (group, version) = (text("/group"), text("/versions/0/name"));
+    Kind {
+        resource: ApiResource {
+            api_version: format!("{group}/{version}"),
+            group,
+            version,
+            kind: text("/names/kind"),
+            plural: text("/names/plural"),
+        },
+        namespaced: text("/scope") == "Namespaced",
+    }
+}
+
+/// Returns the kind of a name, where bowline installed it. Another system's kind of the same name has
+/// finalizers of its own.
+pub fn installed(pieces: &[Piece], name: &str) -> Option<Kind> {
+    let piece = pieces
+        .iter()
+        .find(|piece| piece.is_crd() && piece.place.name == name)?;
+    let ours = piece.found.as_ref().is_some_and(|found| found.ours);
+    ours.then(|| defined(piece))
+}
+
+/// Tells whether `--remove-running` removes every object of a kind.
+pub fn is_removed_with_workloads(piece: &Piece) -> bool {
+    let names = [RenderedRelease::crd_name(), ReleasePin::crd_name()];
+    piece.is_crd() && !piece.is_foreign() && names.contains(&piece.place.name.as_str())
+}
+
+/// Lists the metadata of every object of a kind; none where the server does not serve it.
+pub async fn all(client: &Client, kind: &Kind) -> Result<Vec<ObjectMeta>, Error> {
+    let objects: Api<DynamicObject> = kind.objects(client, None);
+    let mut found = Vec::new();
+    let mut params = ListParams::default().limit(PAGE);
+    loop {
+        let page = match objects.list_metadata(&params).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(found),
+            page => page?,
+        };
+        found.extend(page.items.into_iter().map(|object| object.metadata));
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(found),
+        }
+    }
+}
+
+/// Lists the RenderedReleases of a cluster, where bowline installed their kind.
+pub async fn list(client: &Client, pieces: &[Piece]) -> Result<Vec<Rendered>, Error> {
+    let Some(kind) = installed(pieces, RenderedRelease::crd_name()) else {
+        return Ok(Vec::new());
+    };
+    let found = all(client, &kind).await?.into_iter();
+    Ok(found.map(|metadata| Rendered { metadata }).collect())
+}
+
+/// Removes the finalizer of the controller from every RenderedRelease, so that a deletion removes the
+/// RenderedRelease and nothing else. No controller may act meanwhile. Returns how many had it.
+pub async fn release(
+    client: &Client,
+    pieces: &[Piece],
+    out: &mut dyn Write,
+) -> Result<usize, Error> {
+    let Some(kind) = installed(pieces, RenderedRelease::crd_name()) else {
+        return Ok(0);
+    };
+    let mut count = 0;
+    for each in list(client, pieces).await? {
+        if each.is_claimed() {
+            release_one(client, &kind, &each).await?;
+            count += 1;
+            writeln!(out, "{each} loses its finalizer")?;
+        }
+    }
+    out.flush()?;
+    Ok(count)
+}
+
+async fn release_one(client: &Client, kind: &Kind, each: &Rendered) -> Result<(), Error> {
+    let objects: Api<DynamicObject> = kind.objects(client, Some(each.namespace()));
+    let params = PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let mut metadata = each.metadata.clone();
+    for _ in 0..ATTEMPTS {
+        let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
+        finalizers.retain(|finalizer| finalizer != labels::DATAPLANE_CLEANUP);
+        // The list is written as a whole, so it has to be as it was read.
+        let body = json!({"metadata": {
+            "uid": metadata.uid, "resourceVersion": metadata.resource_version, "finalizers": finalizers,
+        }});
+        let patched = objects
+            .patch_metadata(each.name(), &params, &Patch::Merge(&body))
+            .await;
+        match patched {
+            Ok(_) => return Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            Err(error) => return Err(error.into()),
+        }
+        match objects.get_metadata_opt(each.name()).await? {
+            Some(found)
+                if found
+                    .finalizers()
+                    .iter()
+                    .any(|it| it == labels::DATAPLANE_CLEANUP) =>
+            {
+                metadata = found.metadata;
+            }
+            _ => return Ok(()),
+        }
+    }
+    let message = format!("{each} still has its finalizer: others keep changing it");
+    Err(Error::new(Exit::Conflict, message).with_hint("repeat bowline uninstall"))
+}

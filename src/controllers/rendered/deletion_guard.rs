@@ -1,0 +1,207 @@
+//! Stops the cleanup of a RenderedRelease that is deleted only because something larger is: its kind, the
+//! kind of its ReleasePin, or its namespace. Such a deletion reaches every RenderedRelease at once, and the
+//! cleanup would remove production.
+//!
+//! A person asks for the cleanup with the annotation [`labels::REMOVE_RUNNING`] on the RenderedRelease or,
+//! where its namespace is being deleted, on the namespace.
+
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ObjectMeta};
+use kube::{Client, CustomResourceExt, Resource, ResourceExt};
+
+use super::State;
+use crate::api::{ReleasePin, RenderedRelease, labels};
+use crate::connect::explain;
+
+/// The metadata of the objects that a RenderedRelease depends on; `None` for one that is not there.
+#[derive(Debug, Default)]
+struct Surroundings {
+    kind: Option<ObjectMeta>,
+    /// Absent where no ReleasePin owns the RenderedRelease.
+    pin_kind: Option<Option<ObjectMeta>>,
+    namespace: Option<ObjectMeta>,
+}
+
+/// Returns why the resources of a RenderedRelease that is being deleted stay, with what the user can do;
+/// `None` where the cleanup may go on. Where the server does not tell, they stay.
+pub async fn objection(state: &State, release: &RenderedRelease) -> Option<String> {
+    if is_wanted(&release.metadata) {
+        return None;
+    }
+    match Surroundings::read(&state.context.client, release).await {
+        Ok(surroundings) => surroundings.objection(release),
+        Err(error) => Some(format!(
+            "the controller removes nothing, because it cannot read whether a whole kind or namespace is being deleted: {}; grant it get on namespaces and on customresourcedefinitions",
+            explain(&error)
+        )),
+    }
+}
+
+impl Surroundings {
+    async fn read(client: &Client, release: &RenderedRelease) -> Result<Self, kube::Error> {
+        let kinds: Api<CustomResourceDefinition> = Api::all(client.clone());
+        let kind = async |name: &str| {
+            let found = kinds.get_metadata_opt(name).await?;
+            Ok::<_, kube::Error>(found.map(|found| found.metadata))
+        };
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        let namespace = release.namespace().unwrap_or_default();
+        let namespace = namespaces.get_metadata_opt(&namespace).await?;
+        Ok(Self {
+            kind: kind(RenderedRelease::crd_name()).await?,
+            pin_kind: match is_of_pin(&release.metadata) {
+                true => Some(kind(ReleasePin::crd_name()).await?),
+                false => None,
+            },
+            namespace: namespace.map(|found| found.metadata),
+        })
+    }
+
+    fn objection(&self, release: &RenderedRelease) -> Option<String> {
+        let (namespace, name) = (release.namespace().unwrap_or_default(), release.name_any());
+        let (kind, pin_kind) = (RenderedRelease::crd_name(), ReleasePin::crd_name());
+        let keep = format!(
+            "to keep the workloads, remove the finalizer {} from the RenderedRelease",
+            labels::DATAPLANE_CLEANUP
+        );
+        let annotation = format!("{}={}", labels::REMOVE_RUNNING, labels::REMOVE_RUNNING_TRUE);
+        if is_going(self.kind.as_ref()) {
+            return Some(format!(
+                "the controller removes nothing, because the kind {kind} is being deleted and every RenderedRelease with it; bowline uninstall keeps the workloads, bowline uninstall --remove-running removes them"
+            ));
+        }
+        if let Some(found) = &self.pin_kind
+            && (is_going(found.as_ref()) || is_older(&release.metadata, found.as_ref()))
+        {
+            return Some(format!(
+                "the controller removes nothing, because the ReleasePin {name} was deleted together with its kind {pin_kind}; {keep}; to remove them: kubectl annotate {kind} {name} -n {namespace} {annotation}"
+            ));
+        }
+        let is_namespace_going =
+            is_going(self.namespace.as_ref()) && !self.namespace.as_ref().is_some_and(is_wanted);
+        is_namespace_going.then(|| {
+            format!(
+                "the controller removes nothing, because the namespace {namespace} is being deleted and every RenderedRelease in it; {keep}; to remove them: kubectl annotate namespace {namespace} {annotation}"
+            )
+        })
+    }
+}
+
+/// Tells whether a person asked for the cleanup.
+fn is_wanted(metadata: &ObjectMeta) -> bool {
+    let annotations = metadata.annotations.as_ref();
+    annotations
+        .and_then(|annotations| annotations.get(labels::REMOVE_RUNNING))
+        .is_some_and(|value| value == labels::REMOVE_RUNNING_TRUE)
+}
+
+/// Tells whether something is not there or will not be for long.
+fn is_going(found: Option<&ObjectMeta>) -> bool {
+    found.is_none_or(|found| found.deletion_timestamp.is_some())
+}
+
+/// Tells whether an object is older than a kind. No ReleasePin outlives its kind, so a RenderedRelease that
+/// is older than the kind of its ReleasePin lost it when an earlier definition of the kind was deleted.
+fn is_older(object: &ObjectMeta, kind: Option<&ObjectMeta>) -> bool {
+    let created = |metadata: &ObjectMeta| metadata.creation_timestamp.as_ref().map(|time| time.0);
+    match (created(object), kind.and_then(created)) {
+        (Some(object), Some(kind)) => object < kind,
+        _ => false,
+    }
+}
+
+/// Tells whether a ReleasePin owns an object.
+fn is_of_pin(metadata: &ObjectMeta) -> bool {
+    let version = ReleasePin::api_version(&());
+    let (group, _) = version.split_once('/').unwrap_or_default();
+    metadata.owner_references.iter().flatten().any(|owner| {
+        let owner_group = owner.api_version.split_once('/').unwrap_or_default().0;
+        owner.kind == ReleasePin::kind(&()) && owner_group == group
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const BEFORE: &str = "2026-01-01T00:00:00Z";
+    const BIRTH: &str = "2026-01-02T00:00:00Z";
+    const AFTER: &str = "2026-01-03T00:00:00Z";
+
+    fn metadata(value: Value) -> ObjectMeta {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn release(owners: Value) -> RenderedRelease {
+        let mut release = RenderedRelease::new("cart-prod", Default::default());
+        release.metadata = metadata(json!({
+            "name": "cart-prod", "namespace": "shop", "creationTimestamp": BIRTH, "ownerReferences": owners,
+        }));
+        release
+    }
+
+    #[test]
+    fn the_cleanup_stops_where_a_kind_or_a_namespace_goes() {
+        let there = || Some(metadata(json!({"creationTimestamp": BEFORE})));
+        let newer = || Some(metadata(json!({"creationTimestamp": AFTER})));
+        let going = || {
+            Some(metadata(
+                json!({"creationTimestamp": BEFORE, "deletionTimestamp": AFTER}),
+            ))
+        };
+        let wanted = || {
+            Some(metadata(json!({
+                "deletionTimestamp": AFTER, "annotations": {"bowline.dev/remove-running": "true"},
+            })))
+        };
+        let (kind, pin_kind) = (
+            "kind releases.core.choreo.dev",
+            "kind releasepins.openchoreo.dev",
+        );
+        for (kind_found, pin_kind_found, namespace, reason) in [
+            (there(), Some(there()), there(), None),
+            (there(), None, there(), None),
+            // Only the kind of an owner can be younger than the object.
+            (newer(), None, there(), None),
+            (going(), Some(there()), there(), Some(kind)),
+            (None, None, there(), Some(kind)),
+            (there(), Some(going()), there(), Some(pin_kind)),
+            (there(), Some(None), there(), Some(pin_kind)),
+            (there(), Some(newer()), there(), Some(pin_kind)),
+            (there(), Some(there()), going(), Some("namespace shop")),
+            (there(), Some(there()), None, Some("namespace shop")),
+            (there(), Some(there()), wanted(), None),
+        ] {
+            let surroundings = Surroundings {
+                kind: kind_found,
+                pin_kind: pin_kind_found,
+                namespace,
+            };
+            let found = surroundings.objection(&release(json!([])));
+            match reason {
+                None => assert_eq!(found, None, "{surroundings:?}"),
+                Some(reason) => assert!(
+                    found.as_ref().is_some_and(|found| found.contains(reason)),
+                    "{surroundings:?}: {found:?} has no {reason}"
+                ),
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_release_pin_counts_as_one() {
+        let owner = |version: &str, kind: &str| json!([{"apiVersion": version, "kind": kind, "name": "a", "uid": "1"}]);
+        for (owners, is) in [
+            (json!([]), false),
+            (owner("openchoreo.dev/v1alpha1", "ReleasePin"), true),
+            (owner("openchoreo.dev/v1", "ReleasePin"), true),
+            (owner("openchoreo.dev/v1alpha1", "ReleaseBinding"), false),
+            (owner("example.com/v1", "ReleasePin"), false),
+        ] {
+            assert_eq!(is_of_pin(&release(owners.clone()).metadata), is, "{owners}");
+        }
+    }
+}
