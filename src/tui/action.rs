@@ -100,6 +100,10 @@ pub enum Action {
 
     /// Confirms, where something waits for it.
     Confirm,
+    /// Applies a plan that a key confirms.
+    Apply,
+    /// Makes a plan again and keeps the typed text.
+    PlanAgain,
     /// Opens the line as an editor of several lines.
     Editor,
     /// Moves to the next button or field.
@@ -183,7 +187,8 @@ pub const WORDS: &[(&str, Action)] = &[
     ("promote", Action::Promote), ("rollback", Action::Rollback), ("hold", Action::Hold), ("unhold", Action::Unhold),
     ("mark-bad", Action::MarkBad), ("mark-good", Action::MarkGood), ("undo", Action::Undo),
     ("deploy", Action::Deploy), ("collect", Action::Collect),
-    ("confirm", Action::Confirm), ("editor", Action::Editor), ("next-field", Action::NextField), ("complete", Action::Complete),
+    ("confirm", Action::Confirm), ("apply", Action::Apply), ("plan-again", Action::PlanAgain),
+    ("editor", Action::Editor), ("next-field", Action::NextField), ("complete", Action::Complete),
     ("diff", Action::Diff), ("next-hunk", Action::NextHunk), ("previous-hunk", Action::PreviousHunk),
     ("next-object", Action::NextObject), ("previous-object", Action::PreviousObject),
     ("noise", Action::Noise), ("layout", Action::Layout), ("fold", Action::Fold),
@@ -206,6 +211,25 @@ impl Action {
     pub fn word(self) -> &'static str {
         let found = WORDS.iter().find(|(_, action)| *action == self);
         found.map_or("", |(word, _)| word)
+    }
+
+    /// Tells whether it does the same on every screen.
+    pub fn is_everywhere(self) -> bool {
+        matches!(
+            self,
+            Self::Quit
+                | Self::Leave
+                | Self::Back
+                | Self::Interrupt
+                | Self::HistoryBack
+                | Self::HistoryForth
+                | Self::Redraw
+                | Self::Suspend
+                | Self::Command
+                | Self::Jump
+                | Self::Help
+        ) || self.word().starts_with("go-")
+            || self.word().starts_with("tour-")
     }
 
     /// Tells whether it opens a plan.

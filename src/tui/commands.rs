@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use super::action::{Action, WORDS};
@@ -10,12 +11,12 @@ use super::model::{Level, Model, Wish};
 use super::order::Order;
 use super::orders::{self, Wanted};
 use super::prompt::Offer;
-use super::screens::{Screen, since};
-use crate::engine::actions::pin::PinHold;
+use super::screens::{Screen, is_bad, since};
 use crate::engine::actions::rollback::Target;
+use crate::engine::audit::Span;
 use crate::engine::desk;
 use crate::engine::moment;
-use crate::engine::world::World;
+use crate::engine::world::{Key, World};
 
 /// A command, what follows it and what it does.
 struct Command {
@@ -27,34 +28,49 @@ struct Command {
 /// The commands that are no action under another name.
 const COMMANDS: &[Command] = &[
     Command {
+        name: "pin",
+        arguments: "[FOR | UNTIL]",
+        about: "pin, for 4h, until 18:00 or until lifted",
+    },
+    Command {
         name: "hold",
-        arguments: "[FOR]",
-        about: "hold what is selected, for 4h or until lifted",
+        arguments: "[FOR | UNTIL]",
+        about: "the same as pin",
+    },
+    Command {
+        name: "promote",
+        arguments: "[ENVIRONMENT]",
+        about: "promote to the next environment, or to this one",
+    },
+    Command {
+        name: "deploy",
+        arguments: "[RELEASE]",
+        about: "deploy a new release into this environment, or this one",
     },
     Command {
         name: "rollback",
         arguments: "[RELEASE]",
-        about: "roll back, to a release or to the last good",
+        about: "roll back to a release, or to the last good one",
     },
     Command {
         name: "context",
         arguments: "NAME",
-        about: "go to another context",
+        about: "switch to another context",
     },
     Command {
         name: "ns",
         arguments: "NAME",
-        about: "go to another namespace",
+        about: "switch to another namespace",
     },
     Command {
         name: "theme",
         arguments: "NAME",
-        about: "change the colours",
+        about: "change the theme",
     },
     Command {
         name: "write",
         arguments: "[FOR | off]",
-        about: "let writes pass on a protected context, for 15m",
+        about: "allow writes on a protected context for 15m",
     },
     Command {
         name: "at",
@@ -64,22 +80,22 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "since",
         arguments: "MOMENT",
-        about: "what changed around the start of an incident",
+        about: "the changes near the start of an incident",
     },
     Command {
         name: "export",
-        arguments: "incident [FILE]",
-        about: "write what is on record as a Markdown timeline",
+        arguments: "incident [START [END]] [FILE]",
+        about: "write the audit trail as a Markdown timeline",
     },
     Command {
         name: "push",
         arguments: "[REMOTE]",
-        about: "push the branch of a repository to its remote",
+        about: "push the branch of the repository",
     },
     Command {
         name: "tour",
         arguments: "[off]",
-        about: "begin the guided tour, or end it",
+        about: "start or end the guided tour",
     },
     Command {
         name: "q",
@@ -117,7 +133,12 @@ const ALIASES: &[(&str, Action)] = &[
 ];
 
 /// Offers what could be meant.
-pub fn offers(model: &Model, _: &World, text: &str) -> Vec<Offer> {
+pub fn offers(
+    model: &mut Model,
+    world: &World,
+    text: &str,
+    effects: &mut Vec<Effect>,
+) -> Vec<Offer> {
     let (name, rest) = match text.split_once(' ') {
         Some((name, rest)) => (name, Some(rest)),
         None => (text, None),
@@ -142,6 +163,16 @@ pub fn offers(model: &Model, _: &World, text: &str) -> Vec<Offer> {
             let contexts = model.ground.contexts.iter();
             contexts.map(|known| known.name.clone()).collect()
         }
+        "ns" | "namespace" => {
+            if model.ground.namespaces.is_empty() && rest.is_empty() {
+                model.tickets += 1;
+                effects.push(Effect::Namespaces(model.tickets));
+            }
+            model.ground.namespaces.clone()
+        }
+        "rollback" | "deploy" => releases(model, world),
+        "promote" => world.environment_names(&model.ground.namespace),
+        "hold" | "pin" => ["1h", "4h", "8h", "24h", "7d"].map(str::to_owned).to_vec(),
         "push" => super::pushing::remotes(model),
         "export" => vec!["incident".to_owned()],
         "write" => vec!["15m".to_owned(), "off".to_owned()],
@@ -149,18 +180,46 @@ pub fn offers(model: &Model, _: &World, text: &str) -> Vec<Offer> {
         "tour" => vec!["off".to_owned()],
         _ => Vec::new(),
     };
-    known
-        .into_iter()
-        .filter(|word| word.starts_with(rest))
-        .map(|text| Offer::new(&text, ""))
-        .collect()
+    let namespace = &model.ground.namespace;
+    let about = |word: &str| match matches!(name, "rollback" | "deploy") {
+        true if is_bad(world, namespace, word) => "marked bad",
+        _ => "",
+    };
+    let fitting = known.iter().filter(|word| word.starts_with(rest));
+    fitting.map(|word| Offer::new(word, about(word))).collect()
 }
 
-/// Puts an offer where it belongs on the line.
+/// How many releases are offered at most.
+const OFFERED: usize = 200;
+
+/// Lists the releases of the selected components, the newest first; by default those of all components.
+pub fn releases(model: &Model, world: &World) -> Vec<String> {
+    let namespace = &model.ground.namespace;
+    let selected = model.front().subject(world).components;
+    let components: Vec<Key> = match selected.is_empty() {
+        true => {
+            let all = world.components();
+            all.filter(|key| *key.namespace == **namespace)
+                .cloned()
+                .collect()
+        }
+        false => selected
+            .iter()
+            .map(|name| Key::new(namespace, name))
+            .collect(),
+    };
+    let releases = components
+        .iter()
+        .flat_map(|component| world.releases_of(component));
+    let names = releases.map(|release| release.key.name.to_string());
+    names.take(OFFERED).collect()
+}
+
+/// Puts an offer in the place of the last word.
 pub fn completed(text: &str, offer: &str) -> String {
     match text.rsplit_once(' ') {
         Some((before, _)) => format!("{before} {offer}"),
-        None => format!("{offer} "),
+        None => offer.to_owned(),
     }
 }
 
@@ -187,21 +246,32 @@ pub fn run(
             effects.push(Effect::Quit);
             Vec::new()
         }
-        ("hold" | "pin", [lasting]) => match span(lasting) {
+        ("hold" | "pin", [_, ..]) => match until(&rest.join(" "), now, model) {
             Err(why) => said(Level::Error, why),
-            Ok(lasting) => {
+            Ok(until) => {
                 let subject = model.front().subject(world);
-                match subject.place() {
-                    None => said(Level::Warning, "one component is held at a time".to_owned()),
-                    Some(place) => vec![Wish::Order(Order::Move(desk::Order::Pin(PinHold {
-                        component: place.component.to_string(),
-                        environment: place.environment.to_string(),
-                        until: now.checked_add(lasting).ok(),
-                        release: None,
-                    })))],
+                let subject = orders::deployed(&subject, world, &model.ground);
+                match orders::hold(&subject, Some(until)) {
+                    Ok(order) => vec![Wish::Order(order)],
+                    Err(why) => said(Level::Warning, why),
                 }
             }
         },
+        ("promote", [environment]) => {
+            let subject = model.front().subject(world);
+            match orders::promote_to(&subject, environment) {
+                Ok(order) => vec![Wish::Order(order)],
+                Err(why) => said(Level::Warning, why),
+            }
+        }
+        ("deploy", [release]) => {
+            let subject = model.front().subject(world);
+            match orders::deploy(&subject, Some(release), world, &model.ground) {
+                Ok(Wanted::Order(order)) => vec![Wish::Order(order)],
+                Ok(Wanted::Choice(choice)) => vec![Wish::Choose(choice)],
+                Err(why) => said(Level::Warning, why),
+            }
+        }
         ("rollback", [release]) => {
             let subject = model.front().subject(world);
             match orders::of(Action::Rollback, &subject, world, &model.ground, now) {
@@ -252,12 +322,18 @@ pub fn run(
                 vec![Wish::Open(Box::new(Screen::Since(Box::new(state))))]
             }
         },
-        ("export", ["incident"]) => {
-            let at = now.to_zoned(model.ground.zone.clone());
-            let file = at.strftime("incident-%Y-%m-%d-%H%M.md").to_string();
-            super::opening::export(model, now, file.into(), effects)
+        ("export", ["incident", words @ ..]) => {
+            let zone = model.ground.zone.clone();
+            match incident(words, now, &zone) {
+                Err(why) => said(Level::Error, why),
+                Ok((span, file)) => {
+                    let at = now.to_zoned(zone);
+                    let named = || at.strftime("incident-%Y-%m-%d-%H%M.md").to_string();
+                    let file = file.map_or_else(named, str::to_owned);
+                    super::opening::export(model, now, file.into(), span, effects)
+                }
+            }
         }
-        ("export", ["incident", file]) => super::opening::export(model, now, file.into(), effects),
         ("write", []) => write(model, now, "15m", effects),
         ("push", []) => super::pushing::push(model, now, None, effects),
         ("push", [remote]) => super::pushing::push(model, now, Some(remote), effects),
@@ -287,7 +363,7 @@ pub fn run(
 fn usage(name: &str) -> String {
     match COMMANDS.iter().find(|command| command.name == name) {
         Some(command) => format!(":{name} {}", command.arguments),
-        None => format!("there is no command {name}; tab lists those that there are"),
+        None => format!("unknown command {name}; tab lists the commands"),
     }
 }
 
@@ -298,9 +374,9 @@ fn write(model: &mut Model, now: Timestamp, lasting: &str, effects: &mut Vec<Eff
         return match &model.ground.readonly {
             Some(why) => say(
                 Level::Error,
-                format!("read-only cannot be lifted here: {why}"),
+                format!("read-only mode cannot be turned off here: {why}"),
             ),
-            None => say(Level::Info, "writes pass here already".to_owned()),
+            None => say(Level::Info, "this context already allows writes".to_owned()),
         };
     }
     match span(lasting) {
@@ -313,9 +389,117 @@ fn write(model: &mut Model, now: Timestamp, lasting: &str, effects: &mut Vec<Eff
     }
 }
 
+/// Reads when a hold ends: how long it lasts, the next time that a clock shows, or a moment ahead.
+fn until(text: &str, now: Timestamp, model: &Model) -> Result<Timestamp, String> {
+    if let Ok(lasting) = span(text) {
+        return now
+            .checked_add(lasting)
+            .map_err(|_| format!("{text} is too long"));
+    }
+    let read = moment::read(text, now, &model.ground.zone);
+    let at = read.map_err(|_| {
+        format!(
+            "{text} is not a duration and not a moment; write 4h, 7d, 18:00 or 2026-01-31T18:00:00Z"
+        )
+    })?;
+    if at > now {
+        return Ok(at);
+    }
+    // A time of the day that has passed today means tomorrow.
+    let is_of_day = !text.contains('-') && text.contains(':');
+    let next = at.to_zoned(model.ground.zone.clone()).tomorrow();
+    match next {
+        Ok(next) if is_of_day && next.timestamp() > now => Ok(next.timestamp()),
+        _ => Err(format!("{text} is past: a hold ends at a moment ahead")),
+    }
+}
+
+/// Reads the span and the file of an incident: at most two moments, each of at most two words, then at most
+/// one name of a file.
+fn incident<'w>(
+    words: &[&'w str],
+    now: Timestamp,
+    zone: &TimeZone,
+) -> Result<(Span, Option<&'w str>), String> {
+    let mut rest = words;
+    let mut next = || {
+        for count in (1..=rest.len().min(2)).rev() {
+            let (taken, after) = rest.split_at(count);
+            if let Ok(at) = moment::read(&taken.join(" "), now, zone) {
+                rest = after;
+                return Some(at);
+            }
+        }
+        None
+    };
+    let span = Span {
+        since: next(),
+        until: next(),
+    };
+    if let (Some(since), Some(until)) = (span.since, span.until)
+        && until <= since
+    {
+        return Err(format!(
+            "the incident would end at {until:.0}, before it begins at {since:.0}: write the start first"
+        ));
+    }
+    match rest {
+        [] => Ok((span, None)),
+        [file] if file.contains(['.', '/']) && !file.contains(':') => Ok((span, Some(file))),
+        [word, ..] => Err(format!(
+            "{word} is not a moment and not a file; write :export incident 13:30 14:15 incident.md"
+        )),
+    }
+}
+
 /// Reads how long something lasts.
 fn span(text: &str) -> Result<SignedDuration, String> {
     let interval = crate::api::interval::Interval::from(text);
     let lasting = interval.duration().map_err(|error| error.to_string())?;
     SignedDuration::try_from(lasting).map_err(|_| format!("{text} is too long"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_incident_has_a_start_an_end_and_a_file() {
+        let now: Timestamp = "2026-01-06T15:00:00Z".parse().unwrap();
+        let at = |text: &str| Some(format!("2026-01-0{text}:00Z").parse::<Timestamp>().unwrap());
+        for (line, since, until, file) in [
+            ("", None, None, None),
+            ("13:30", at("6T13:30"), None, None),
+            ("13:30 14:15", at("6T13:30"), at("6T14:15"), None),
+            (
+                "13:30 14:15 a.md",
+                at("6T13:30"),
+                at("6T14:15"),
+                Some("a.md"),
+            ),
+            (
+                "yesterday 13:30 20m ago",
+                at("5T13:30"),
+                at("6T14:40"),
+                None,
+            ),
+            ("2h a/b", at("6T13:00"), None, Some("a/b")),
+            ("out.md", None, None, Some("out.md")),
+        ] {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let read = incident(&words, now, &TimeZone::UTC).unwrap();
+            assert_eq!((read.0.since, read.0.until), (since, until), "{line}");
+            assert_eq!(read.1, file, "{line}");
+        }
+        for (line, why) in [
+            ("14:15 13:30", "before it begins"),
+            ("13:3x", "not a moment"),
+            ("13:30 half", "not a moment"),
+            ("a.md b.md", "not a moment"),
+        ] {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let said = incident(&words, now, &TimeZone::UTC).unwrap_err();
+            assert!(said.contains(why), "{line}: {said}");
+        }
+    }
 }

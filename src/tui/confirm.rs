@@ -100,6 +100,14 @@ impl Demand {
         }
     }
 
+    /// Says what to type, or that a reason may be typed.
+    pub fn prompt_or_why(&self) -> String {
+        match self.is_key() {
+            true => "type why".to_owned(),
+            false => self.prompt(),
+        }
+    }
+
     /// Reads what was typed: the reason, or what is missing.
     pub fn read(&self, typed: &str) -> Result<Option<String>, String> {
         let mut rest = typed.trim();
@@ -111,13 +119,13 @@ impl Demand {
             if first != word {
                 return Err(match first {
                     "" => format!("type {word} to confirm"),
-                    other => format!("{other} is not {word}"),
+                    other => format!("Type {word} (you typed {other})"),
                 });
             }
             rest = after;
         }
         match (rest, self.reason) {
-            ("", true) => Err("a reason is wanted here: type why".to_owned()),
+            ("", true) => Err("Add a reason after the name".to_owned()),
             ("", false) => Ok(None),
             (reason, _) => Ok(Some(reason.to_owned())),
         }
@@ -139,6 +147,25 @@ impl Confirmation {
         }
     }
 
+    /// Shows as much of the text as another size has room for: the line remembers how far it was moved.
+    pub fn resized(&mut self) {
+        let cursor = self.line.cursor();
+        let (row, column) = (cursor.0, cursor.1);
+        let fresh = Self::new(self.demand.clone());
+        let text = self.typed();
+        self.line = fresh.line;
+        self.line.insert_str(text);
+        let to = |at: usize| u16::try_from(at).unwrap_or(u16::MAX);
+        self.line
+            .move_cursor(tui_textarea::CursorMove::Jump(to(row), to(column)));
+    }
+
+    /// Takes up the text of an earlier confirmation.
+    pub fn retype(&mut self, text: &str) {
+        self.editor = text.contains('\n');
+        self.line.insert_str(text);
+    }
+
     /// Returns what is typed, as one text.
     pub fn typed(&self) -> String {
         self.line.lines().join("\n")
@@ -152,7 +179,7 @@ impl Confirmation {
     /// Takes a key as text.
     pub fn input(&mut self, key: KeyEvent) {
         self.complaint = None;
-        self.line.input(key);
+        super::prompt::edit(&mut self.line, key);
     }
 
     /// Takes text that was pasted; one line of it unless the editor is open.
@@ -204,7 +231,7 @@ mod tests {
             (
                 demand(&["production"], true),
                 "production",
-                no("a reason is wanted here: type why"),
+                no("Add a reason after the name"),
             ),
             (
                 demand(&["production"], true),
@@ -215,12 +242,12 @@ mod tests {
             (
                 demand(&["production"], false),
                 "prod",
-                no("prod is not production"),
+                no("Type production (you typed prod)"),
             ),
             (
                 demand(&["production"], false),
                 "productions",
-                no("productions is not production"),
+                no("Type production (you typed productions)"),
             ),
             (
                 demand(&["production", "3"], false),
@@ -230,7 +257,7 @@ mod tests {
             (
                 demand(&["production", "3"], false),
                 "production 2",
-                no("2 is not 3"),
+                no("Type 3 (you typed 2)"),
             ),
             (
                 demand(&["production", "3"], false),

@@ -45,8 +45,6 @@ pub enum Effect {
     Cancel(Ticket),
     /// Read the revisions of a pin.
     Revisions(Ticket, Place),
-    /// Read who put a pin where it is, and why.
-    Cause(Ticket, Place),
     /// Compare.
     Compare(Ticket, Box<Comparison>),
     /// Read what is on record, and check it.
@@ -207,8 +205,6 @@ pub enum Answer {
     Applied(Became),
     /// The revisions of a pin.
     Revisions(Result<Box<Revisions<Pinned>>, String>),
-    /// The entry that put a pin where it is; None where there is none.
-    Cause(Place, Option<Box<AuditEntry>>),
     /// A comparison.
     Compared(Result<Box<Compare>, String>),
     /// What is on record.
@@ -263,15 +259,19 @@ pub struct Stands {
     pub state: State,
     /// What one can push to.
     pub remotes: Vec<String>,
+    /// Why what the cluster beside it says is not known; `None` where it is, or there is no cluster.
+    pub cluster_trouble: Option<String>,
 }
 
 /// Why there is no plan, and what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
     /// Why.
     pub why: Vec<String>,
     /// What to do.
     pub hints: Vec<String>,
+    /// Whether a person can go on by choosing a revision.
+    pub chooses_revision: bool,
 }
 
 /// What a plan changes in its environments.

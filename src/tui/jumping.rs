@@ -8,7 +8,7 @@ use super::filter::Filter;
 use super::jump::{Goal, Jump, Kind};
 use super::model::{Model, Wish};
 use super::prompt::{Offer, Over, Prompt, PromptKind};
-use super::screens::Screen;
+use super::screens::{Screen, is_bad};
 use super::update::{fulfil, run};
 use crate::engine::world::{Key, World};
 
@@ -71,9 +71,17 @@ fn look(prompt: &mut Prompt, world: &World) {
     }
     jump.work(world, PIECE);
     let best: Vec<Goal> = jump.best().take(OFFERED).cloned().collect();
+    let about = |goal: &Goal| {
+        let Goal { kind, key } = goal;
+        let marked = *kind == Kind::Release && is_bad(world, &key.namespace, &key.name);
+        match marked {
+            true => format!("{}, marked bad", word(*kind)),
+            false => word(*kind).to_owned(),
+        }
+    };
     let offers = best.into_iter().map(|goal| Offer {
         text: goal.key.name.to_string(),
-        about: word(goal.kind).to_owned(),
+        about: about(&goal),
         fits: jump.fitting(&goal.key.name),
         goal: Some(goal),
     });

@@ -106,7 +106,7 @@ fn no_such(what: &str, name: &str, known: &[String]) -> String {
     let nearest = did_you_mean(name, known.iter().map(String::as_str));
     let nearest = nearest.trim_end_matches('?');
     format!(
-        "there is no {what} `{name}`{nearest}; there are {}",
+        "unknown {what} `{name}`{nearest}; known: {}",
         known.join(", ")
     )
 }
@@ -174,10 +174,9 @@ mod tests {
         let file = folder.path().join("config.toml");
         let file = file.display();
         assert_eq!(faults.len(), 2, "{faults:?}");
-        let theme =
-            format!("{file}:1:9: there is no theme `drak`, did you mean `dark`; there are mine, ");
+        let theme = format!("{file}:1:9: unknown theme `drak`, did you mean `dark`; known: mine, ");
         assert!(faults[0].starts_with(&theme), "{faults:?}");
-        let keymap = format!("{file}:2:10: there is no keymap `vim`; there are default, emacs");
+        let keymap = format!("{file}:2:10: unknown keymap `vim`; known: default, emacs");
         assert_eq!(faults[1], keymap);
     }
 
@@ -191,7 +190,7 @@ mod tests {
         assert!(matches!(hold, Color::Indexed(_)), "{hold:?}");
         let none = theme("mien", &environment).unwrap_err();
         assert!(
-            none.starts_with("there is no theme `mien`, did you mean `mine`"),
+            none.starts_with("unknown theme `mien`, did you mean `mine`"),
             "{none}"
         );
     }

@@ -39,4 +39,5 @@ pub mod theme;
 mod tour;
 pub mod update;
 pub mod view;
+mod visible;
 mod widgets;

@@ -5,19 +5,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 
 use super::effect::{Answer, Destination, Effect, Place, Refused, Stands, Ticket};
 use super::keymap::{Key, Keymap};
-use super::order::{Order, quoted};
+use super::order::Order;
 use super::pen::Glyphs;
 use super::prompt::Over;
 use super::screens::Screen;
 use super::screens::matrix;
 use super::tasks::{Logged, Task};
 use super::theme::Theme;
-use crate::connect::Known;
+use crate::connect::{Address, Known};
 use crate::engine::world::World;
 use crate::engine::world::feed::Touched;
 
@@ -51,6 +51,8 @@ pub enum Event {
 pub struct Ground {
     /// What the target is called.
     pub target: String,
+    /// The flags that lead to the target from anywhere.
+    pub address: Address,
     /// The namespace.
     pub namespace: String,
     /// Who the server takes us for.
@@ -67,6 +69,8 @@ pub struct Ground {
     pub repository: Option<Standing>,
     /// The contexts that one can go to.
     pub contexts: Vec<Known>,
+    /// The namespaces of the target; empty until the target lists them.
+    pub namespaces: Vec<String>,
     /// Where we may move pins; why not, where not. What is absent is not known yet.
     pub rights: BTreeMap<String, Result<(), String>>,
     /// The time zone that moments are shown in.
@@ -74,16 +78,17 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// Adds to a command line of ours what leads to a repository, for otherwise it would act on another target.
+    /// Adds the whole target to a command line of bowline, so that it does the same wherever it is pasted.
     pub fn aimed(&self, line: String) -> String {
-        let Some(standing) = &self.repository else {
-            return line;
-        };
-        let line = format!("{line} --repo {}", quoted(&standing.directory));
-        match &standing.onto {
-            Some(branch) => format!("{line} --branch {}", quoted(branch)),
-            None => line,
-        }
+        self.address.bowline(&line)
+    }
+
+    /// Adds the whole target to command lines of kubectl; none are left if kubectl does not reach the target.
+    pub fn kubectl(&self, lines: &[String]) -> Vec<String> {
+        let lines = lines.iter();
+        lines
+            .filter_map(|line| self.address.kubectl(line))
+            .collect()
     }
 }
 
@@ -125,6 +130,9 @@ impl Standing {
         ));
         words.extend(count(dirty, format!("{dirty} dirty"), true));
         words.extend(state.under_way.map(|what| (what.to_owned(), true)));
+        if stands.cluster_trouble.is_some() {
+            words.push(("cluster unread".to_owned(), true));
+        }
         if self.pushing {
             words.push(("pushing".to_owned(), false));
         }
@@ -191,6 +199,20 @@ pub struct Notice {
     pub whole: bool,
 }
 
+impl Notice {
+    /// Returns when the notice goes away: an error stays longer than a note, a long text longer than a short one.
+    pub fn ends(&self) -> Timestamp {
+        let seconds = match self.level {
+            Level::Info | Level::Done => 5,
+            Level::Warning => 10,
+            Level::Error => 30,
+        };
+        let letters = i64::try_from(self.text.chars().count()).unwrap_or(i64::MAX);
+        let lasts = SignedDuration::from_secs(seconds + letters / 20);
+        self.at.checked_add(lasts).unwrap_or(Timestamp::MAX)
+    }
+}
+
 /// Everything that the UI knows.
 pub struct Model {
     /// Where we are.
@@ -248,6 +270,13 @@ impl Model {
         self.stack.last().expect("BUG: the matrix is always there")
     }
 
+    /// Notes that the terminal shows the model as it is now.
+    pub fn was_drawn(&mut self) {
+        if let Some(Screen::Plan(plan)) = self.stack.last_mut() {
+            plan.was_drawn();
+        }
+    }
+
     /// Returns the matrix.
     pub fn matrix(&self) -> &matrix::State {
         match self.stack.first() {
@@ -267,6 +296,10 @@ pub struct Turn<'a> {
     pub ground: &'a Ground,
     /// How large the terminal is.
     pub size: (u16, u16),
+    /// How large the part of the terminal is that a screen draws on.
+    pub body: (u16, u16),
+    /// The keys and the characters.
+    pub look: &'a Look,
     /// What is under way.
     pub tasks: &'a [Task],
     /// What was done.
@@ -356,7 +389,7 @@ impl From<String> for Refused {
     fn from(why: String) -> Self {
         Self {
             why: vec![why],
-            hints: Vec::new(),
+            ..Self::default()
         }
     }
 }

@@ -12,6 +12,7 @@ use super::screens::{
     Screen, audit, collect, component, contexts, diff, help, list, log, revisions, tasks,
 };
 use super::update::front;
+use crate::engine::audit::Span;
 use crate::engine::world::World;
 
 /// Says what opening a screen wants of the model; None where the action means nothing here.
@@ -58,7 +59,12 @@ pub fn screen(
         }
         Action::Help => {
             let front = model.front();
-            let state = help::State::open(front.title(), &model.look.keymap, front.modes());
+            let taken = match front {
+                Screen::Plan(plan) => Some(plan.keys()),
+                _ => None,
+            };
+            let (title, modes) = (front.title(), front.modes());
+            let state = help::State::open(title, &model.look.keymap, modes, taken.as_deref());
             Screen::Help(Box::new(state))
         }
         Action::GoComponent | Action::Open if can_open(model, action) => {
@@ -98,7 +104,10 @@ pub fn screen(
         action => {
             return Some(Wish::Say(
                 Level::Info,
-                format!("{} means nothing here", action.word()),
+                match action {
+                    Action::Copy | Action::CopyCommand => "Nothing to copy here".to_owned(),
+                    action => format!("{} has no effect on this screen", action.word()),
+                },
             ));
         }
     };
@@ -124,11 +133,12 @@ fn is_what(screen: &Screen, action: Action) -> bool {
     }
 }
 
-/// Writes what is on record to a file; where it was not read yet, it is opened and written when it is.
+/// Writes the timeline of a span to a file; where it was not read yet, it is opened and written when it is.
 pub fn export(
     model: &mut Model,
     now: Timestamp,
     file: PathBuf,
+    span: Span,
     effects: &mut Vec<Effect>,
 ) -> Vec<Wish> {
     model.tickets += 1;
@@ -139,11 +149,11 @@ pub fn export(
         _ => None,
     });
     if let Some(state) = open {
-        effects.extend(state.export(file, ground, ticket));
+        effects.extend(state.export(file, span, ground, ticket));
         return Vec::new();
     }
     let mut state = audit::State::open(ticket, now, effects);
-    effects.extend(state.export(file, ground, ticket));
+    effects.extend(state.export(file, span, ground, ticket));
     vec![Wish::Open(Box::new(Screen::Audit(Box::new(state))))]
 }
 
@@ -158,5 +168,5 @@ fn place(model: &Model, world: &World) -> Result<Place, String> {
         Screen::Matrix(matrix) => matrix.place(),
         screen => screen.subject(world).place(),
     };
-    place.ok_or_else(|| "no component is selected in an environment".to_owned())
+    place.ok_or_else(|| "select a component in an environment first".to_owned())
 }

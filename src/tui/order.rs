@@ -9,6 +9,7 @@ use crate::engine::actions::rollback::Target;
 use crate::engine::desk::{self, Draft};
 use crate::engine::marking;
 use crate::engine::plan::Plan;
+pub use crate::text::quoted;
 
 /// Something that a person wants done.
 #[derive(Clone, Debug)]
@@ -42,6 +43,9 @@ impl Order {
             Self::Move(desk::Order::Pin(_)) => "hold",
             Self::Move(desk::Order::Unpin(_)) => "unhold",
             Self::Move(desk::Order::Undo(_)) => "undo",
+            Self::Move(desk::Order::Set(orders)) => orders
+                .first()
+                .map_or("", |first| Self::Move(first.clone()).verb()),
             Self::Mark(mark) => match mark.verdict {
                 Verdict::Bad => "mark bad",
                 Verdict::Good => "mark good",
@@ -60,17 +64,54 @@ impl Order {
                 };
                 format!("{what}  from  {}  to  {}", promote.from, promote.to)
             }
+            Self::Move(desk::Order::Deploy {
+                component,
+                environment,
+                skip_path,
+                ..
+            }) => match skip_path {
+                false => format!("{component}  into  {environment}"),
+                true => format!("{component}  into  {environment}, past the promotion path"),
+            },
+            Self::Move(desk::Order::Set(orders)) => {
+                let places = orders.iter().filter_map(desk::Order::place);
+                let mut environments: Vec<&str> = places.map(|(_, name)| name).collect();
+                environments.dedup();
+                let environments = environments.join(", ");
+                format!("{} components  in  {environments}", orders.len())
+            }
             Self::Move(order) => {
                 let (component, environment) = order.place().unwrap_or_default();
                 format!("{component}  in  {environment}")
             }
             Self::Mark(mark) => mark.release.clone(),
-            Self::Collect(_) => "releases and snapshots that nobody needs".to_owned(),
+            Self::Collect(_) => "releases and snapshots that are no longer needed".to_owned(),
+        }
+    }
+
+    /// Returns the object and the environment that it changes, for a narrow screen.
+    pub fn short_subject(&self) -> String {
+        match self {
+            Self::Move(desk::Order::Promote(promote)) => match promote.components.as_slice() {
+                [one] => format!("{one} to {}", promote.to),
+                several => format!("{} components to {}", several.len(), promote.to),
+            },
+            other => {
+                let subject = other.subject();
+                subject.split_whitespace().collect::<Vec<_>>().join(" ")
+            }
         }
     }
 
     /// Returns the command line that does the same.
     pub fn command_line(&self, reason: Option<&str>) -> String {
+        if let Self::Move(desk::Order::Set(orders)) = self {
+            let lines = orders.iter().map(|order| {
+                let order = Self::Move(order.clone());
+                order.command_line(reason)
+            });
+            return lines.collect::<Vec<_>>().join(" && ");
+        }
         let mut words: Vec<String> = vec!["bowline".to_owned()];
         let mut add = |more: &[&str]| words.extend(more.iter().map(|word| quoted(word)));
         match self {
@@ -140,6 +181,8 @@ impl Order {
             Self::Move(desk::Order::Undo(undo)) => {
                 add(&["undo", &undo.component, "--environment", &undo.environment]);
             }
+            // A set is one line for each of its orders.
+            Self::Move(desk::Order::Set(_)) => {}
             Self::Mark(mark) => add(&["mark", marking::word(mark.verdict), &mark.release]),
             Self::Collect(gc) => {
                 add(&["gc", "--confirm"]);
@@ -149,10 +192,17 @@ impl Order {
                 if let Some(keep) = gc.keep {
                     add(&["--keep", &keep.to_string()]);
                 }
+                if let Some(least) = gc.min_age {
+                    add(&["--min-age", &format!("{}s", least.as_secs())]);
+                }
             }
         }
         if let Some(reason) = reason.filter(|reason| !reason.trim().is_empty()) {
-            add(&["--reason", reason]);
+            // A reason that looks like a flag stands behind an equals sign.
+            match reason.starts_with('-') {
+                true => add(&[&format!("--reason={reason}")]),
+                false => add(&["--reason", reason]),
+            }
         }
         words.join(" ")
     }
@@ -218,15 +268,6 @@ impl Prepared {
                 collection.going().map(line).collect()
             }
         }
-    }
-}
-
-/// Writes a word as a shell reads it.
-pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 
@@ -302,6 +343,14 @@ mod tests {
                 }),
                 Some("leaks"),
                 "bowline mark bad cart-v1 --reason leaks",
+            ),
+            (
+                Order::Mark(Mark {
+                    release: "cart-v1".into(),
+                    verdict: Verdict::Bad,
+                }),
+                Some("-5 % of orders"),
+                "bowline mark bad cart-v1 '--reason=-5 % of orders'",
             ),
         ] {
             assert_eq!(order.command_line(reason), expected);

@@ -1,6 +1,8 @@
 //! What a key that opens a plan means for what is selected.
 
-use jiff::Timestamp;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
 
 use super::action::Action;
 use super::model::{Ground, Subject};
@@ -17,8 +19,7 @@ use crate::engine::desk;
 use crate::engine::world::{Key, World};
 
 /// What is said where nothing is selected in one environment: neither marks nor a release need be.
-const NOT_ONE: &str =
-    "what is selected is not in one environment: mark rows of one alone, or esc clears the marks";
+const NOT_ONE: &str = "the marked cells are in several environments: mark cells of one environment, or press esc to clear the marks";
 
 /// What is wanted, or several things that could be.
 #[derive(Debug)]
@@ -45,7 +46,10 @@ pub fn of(
 ) -> Result<Wanted, String> {
     match action {
         Action::Promote => promote(subject, world, ground),
-        Action::Deploy => deploy(subject, world, ground),
+        Action::Deploy => deploy(subject, None, world, ground),
+        Action::Hold => holds(&deployed(subject, world, ground), now),
+        Action::Undo => undo(&deployed(subject, world, ground)),
+        Action::Unhold if subject.components.len() > 1 => unhold_all(subject, world, ground),
         Action::Collect => Ok(Wanted::Order(Order::Collect(Gc::default()))),
         Action::MarkBad => mark(subject, world, ground, now, Verdict::Bad),
         Action::MarkGood => mark(subject, world, ground, now, Verdict::Good),
@@ -53,9 +57,9 @@ pub fn of(
             let place = subject
                 .place()
                 .ok_or_else(|| match subject.components.len() {
-                    0 => "no component is selected".to_owned(),
+                    0 => "select a component first".to_owned(),
                     1 => NOT_ONE.to_owned(),
-                    _ => "this is done to one component at a time; esc clears the marks".to_owned(),
+                    _ => "this action takes one component; esc clears the marks".to_owned(),
                 })?;
             let (component, environment) =
                 (place.component.to_string(), place.environment.to_string());
@@ -66,18 +70,8 @@ pub fn of(
                     to: Target::LastGood,
                     hold: true,
                 },
-                Action::Hold => desk::Order::Pin(PinHold {
-                    component,
-                    environment,
-                    until: None,
-                    release: None,
-                }),
                 Action::Unhold => return unhold(&component, &environment, world, ground),
-                Action::Undo => desk::Order::Undo(Undo {
-                    component,
-                    environment,
-                }),
-                other => return Err(format!("{} opens no plan", other.word())),
+                other => return Err(format!("{} is not an action with a plan", other.word())),
             };
             Ok(order.into())
         }
@@ -97,58 +91,208 @@ fn one_of(question: &str, mut options: Vec<(String, Order)>) -> Option<Wanted> {
     }
 }
 
-/// From the selected environment to the next; from the last, what comes to it.
-fn promote(subject: &Subject, world: &World, ground: &Ground) -> Result<Wanted, String> {
+/// Returns the components and the environment that are selected or marked.
+fn places(subject: &Subject) -> Result<(&[Arc<str>], &str), String> {
     if subject.components.is_empty() {
-        return Err("no component is selected".to_owned());
+        return Err("select a component first".to_owned());
     }
     let environment = subject.environment.as_deref().ok_or(NOT_ONE)?;
-    let pipeline = world
-        .pipeline(&ground.namespace)
-        .ok_or("there is no DeploymentPipeline, so nothing says what comes after what")?;
-    let order = |from: &str, to: &str| {
-        Order::Move(desk::Order::Promote(Promote {
-            components: subject.components.iter().map(ToString::to_string).collect(),
-            from: from.to_owned(),
-            to: to.to_owned(),
-            unready: false,
-            skip_path: false,
-        }))
-    };
-    let onward = pipeline.targets_of(environment);
-    let onward: Vec<_> = onward
-        .iter()
-        .map(|to| ((*to).to_owned(), order(environment, to)))
-        .collect();
-    let hither = pipeline.sources_of(environment);
-    let hither: Vec<_> = hither
-        .iter()
-        .map(|from| (format!("from {from}"), order(from, environment)))
-        .collect();
-    let options = if onward.is_empty() { hither } else { onward };
-    one_of("promote to which environment?", options)
-        .ok_or_else(|| format!("no path leads from {environment} to another environment"))
+    Ok((&subject.components, environment))
 }
 
-/// A release of the current definitions, to where the pipeline begins.
-fn deploy(subject: &Subject, world: &World, ground: &Ground) -> Result<Wanted, String> {
+/// Leaves those of several marked components out that are not deployed in the environment.
+pub fn deployed(subject: &Subject, world: &World, ground: &Ground) -> Subject {
+    let mut deployed = subject.clone();
+    let Some(environment) = subject.environment.as_deref() else {
+        return deployed;
+    };
+    let is_deployed = |component: &Arc<str>| {
+        let key = Key::new(&ground.namespace, component);
+        world.pin_of(&key, environment).is_some()
+    };
+    if subject.components.iter().any(is_deployed) {
+        deployed.components.retain(is_deployed);
+    }
+    deployed
+}
+
+/// Orders the same for every component: one order, or a set of them.
+fn for_each(components: &[Arc<str>], order: impl Fn(String) -> desk::Order) -> Order {
+    let mut orders: Vec<desk::Order> = components
+        .iter()
+        .map(|component| order(component.to_string()))
+        .collect();
+    Order::Move(match (orders.len(), orders.pop()) {
+        (1, Some(only)) => only,
+        (_, last) => desk::Order::Set(orders.into_iter().chain(last).collect()),
+    })
+}
+
+/// The holds that can be placed: how long they last.
+const LASTING: [(&str, Option<i64>); 6] = [
+    ("until it is lifted", None),
+    ("1 hour", Some(1)),
+    ("4 hours", Some(4)),
+    ("8 hours", Some(8)),
+    ("24 hours", Some(24)),
+    ("7 days", Some(7 * 24)),
+];
+
+/// Asks how long a hold lasts.
+fn holds(subject: &Subject, now: Timestamp) -> Result<Wanted, String> {
+    let (components, environment) = places(subject)?;
+    let question = match components {
+        [one] => format!("pin {one} in {environment} for how long?"),
+        several => format!(
+            "pin {} components in {environment} for how long?",
+            several.len()
+        ),
+    };
+    let options = LASTING.iter().map(|(words, hours)| {
+        let until = hours.and_then(|hours| now.checked_add(SignedDuration::from_hours(hours)).ok());
+        Ok(((*words).to_owned(), hold(subject, until)?))
+    });
+    Ok(Wanted::Choice(Choice {
+        question,
+        options: options.collect::<Result<_, String>>()?,
+        chosen: 0,
+    }))
+}
+
+/// Places a hold on everything that is selected or marked, until a moment or until it is lifted.
+pub fn hold(subject: &Subject, until: Option<Timestamp>) -> Result<Order, String> {
+    let (components, environment) = places(subject)?;
+    Ok(for_each(components, |component| {
+        desk::Order::Pin(PinHold {
+            component,
+            environment: environment.to_owned(),
+            until,
+            release: None,
+        })
+    }))
+}
+
+/// Reverses the last action on everything that is selected or marked.
+fn undo(subject: &Subject) -> Result<Wanted, String> {
+    let (components, environment) = places(subject)?;
+    Ok(Wanted::Order(for_each(components, |component| {
+        desk::Order::Undo(Undo {
+            component,
+            environment: environment.to_owned(),
+        })
+    })))
+}
+
+/// Reverses the last action on each of these pins.
+pub fn undo_of(places: &[(String, String)]) -> Option<Order> {
+    let undo = |(component, environment): &(String, String)| {
+        desk::Order::Undo(Undo {
+            component: component.clone(),
+            environment: environment.clone(),
+        })
+    };
+    let mut orders: Vec<desk::Order> = places.iter().map(undo).collect();
+    match orders.len() {
+        0 | 1 => orders.pop().map(Order::Move),
+        _ => Some(Order::Move(desk::Order::Set(orders))),
+    }
+}
+
+/// Lifts the only hold on each of the marked components that has one.
+fn unhold_all(subject: &Subject, world: &World, ground: &Ground) -> Result<Wanted, String> {
+    let (components, environment) = places(subject)?;
+    let mut held: Vec<Arc<str>> = Vec::new();
+    for component in components {
+        let key = Key::new(&ground.namespace, component);
+        let holds = world
+            .pin_of(&key, environment)
+            .map_or(0, |pin| pin.holds.len());
+        match holds {
+            0 => {}
+            1 => held.push(component.clone()),
+            several => {
+                return Err(format!(
+                    "{component} has {several} holds in {environment}: lift them one at a time; esc clears the marks"
+                ));
+            }
+        }
+    }
+    if held.is_empty() {
+        return Err(format!("nobody holds a marked component in {environment}"));
+    }
+    Ok(Wanted::Order(for_each(&held, |component| {
+        desk::Order::Unpin(Unpin {
+            component,
+            environment: environment.to_owned(),
+            hold: None,
+        })
+    })))
+}
+
+/// From the selected environment to the next.
+fn promote(subject: &Subject, world: &World, ground: &Ground) -> Result<Wanted, String> {
+    let (_, environment) = places(subject)?;
+    let pipeline = world
+        .pipeline(&ground.namespace)
+        .ok_or("there is no DeploymentPipeline, so there are no promotion paths")?;
+    let onward = pipeline.targets_of(environment);
+    let options = onward
+        .iter()
+        .map(|to| Ok(((*to).to_owned(), promote_to(subject, to)?)));
+    let options: Vec<(String, Order)> = options.collect::<Result<_, String>>()?;
+    one_of("promote to which environment?", options).ok_or_else(|| {
+        let sources = pipeline.sources_of(environment);
+        let from = match sources.as_slice() {
+            [] => String::new(),
+            sources => format!(
+                "; to promote to {environment}, put the cursor on {}",
+                sources.join(" or ")
+            ),
+        };
+        format!("no promotion path leads on from {environment}{from}")
+    })
+}
+
+/// From the selected environment to a given one.
+pub fn promote_to(subject: &Subject, to: &str) -> Result<Order, String> {
+    let (components, from) = places(subject)?;
+    Ok(Order::Move(desk::Order::Promote(Promote {
+        components: components.iter().map(ToString::to_string).collect(),
+        from: from.to_owned(),
+        to: to.to_owned(),
+        unready: false,
+        skip_path: false,
+    })))
+}
+
+/// Deploys a release, by default a new one of the current definitions, into the environment under the cursor,
+/// by default into a first environment of the pipeline.
+pub fn deploy(
+    subject: &Subject,
+    release: Option<&str>,
+    world: &World,
+    ground: &Ground,
+) -> Result<Wanted, String> {
     let component = subject
         .component()
-        .ok_or("one component is deployed at a time")?;
-    let firsts: Vec<String> = match world.pipeline(&ground.namespace) {
-        Some(pipeline) => pipeline
-            .first_environments()
-            .into_iter()
-            .map(str::to_owned)
-            .collect(),
-        None => world.environment_names(&ground.namespace),
+        .ok_or("deploy one component at a time")?;
+    let pipeline = world.pipeline(&ground.namespace);
+    let firsts: Option<Vec<String>> = pipeline.map(|pipeline| {
+        let firsts = pipeline.first_environments().into_iter();
+        firsts.map(str::to_owned).collect()
+    });
+    let environments = match (&subject.environment, &firsts) {
+        (Some(environment), _) => vec![environment.to_string()],
+        (None, Some(firsts)) => firsts.clone(),
+        (None, None) => world.environment_names(&ground.namespace),
     };
-    let options = firsts.into_iter().map(|environment| {
+    let options = environments.into_iter().map(|environment| {
+        let mut firsts = firsts.iter().flatten();
         let order = Order::Move(desk::Order::Deploy {
             component: component.to_string(),
+            release: release.map(str::to_owned),
+            skip_path: pipeline.is_some() && !firsts.any(|first| *first == environment),
             environment: environment.clone(),
-            release: None,
-            skip_path: false,
         });
         (environment, order)
     });
@@ -176,8 +320,8 @@ fn unhold(
         }));
         (format!("{}: {why}", hold.owner), order)
     });
-    one_of("lift which hold?", options.collect())
-        .ok_or_else(|| format!("nobody holds {component} in {environment}"))
+    one_of("remove which hold?", options.collect())
+        .ok_or_else(|| format!("{component} has no hold in {environment}"))
 }
 
 /// The release that is selected, or that counts where the cursor is.
@@ -194,21 +338,47 @@ fn mark(
         Some(pin.effective_release(now).to_owned())
     });
     let release = counts.or_else(|| subject.release.clone());
-    let release = release.ok_or("no release is selected")?;
+    let release = release.ok_or("select a release first")?;
     Ok(Wanted::Order(Order::Mark(Mark { release, verdict })))
 }
 
 /// Says why we may not, where that is known beforehand.
 pub fn denied(ground: &Ground, order: &Order) -> Option<String> {
-    let Order::Move(order) = order else {
-        return None;
-    };
+    match order {
+        Order::Move(order) => denied_move(ground, order),
+        Order::Mark(_) | Order::Collect(_) => None,
+    }
+}
+
+fn denied_move(ground: &Ground, order: &desk::Order) -> Option<String> {
     let environment = match order {
         desk::Order::Promote(promote) => promote.to.as_str(),
+        desk::Order::Set(orders) => {
+            let mut orders = orders.iter();
+            return orders.find_map(|order| denied_move(ground, order));
+        }
         order => order.place()?.1,
     };
     match ground.rights.get(environment)? {
         Ok(()) => None,
-        Err(why) => Some(format!("you may not move pins in {environment}: {why}")),
+        Err(why) => Some(format!(
+            "you may not change ReleasePins in {environment}: {why}"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tui::still::Still;
+
+    #[test]
+    fn a_set_leaves_out_what_is_not_deployed_there() {
+        let still = Still::fleet().keys("h h * H");
+        let still = still.shows("pin 4 components in development");
+        still
+            .keys("enter")
+            .shows("hold  4 components  in  development");
+        let still = Still::fleet().keys("h * Z");
+        still.shows("undo  5 components  in  staging");
     }
 }

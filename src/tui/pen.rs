@@ -54,6 +54,22 @@ pub struct Glyphs {
     pub check: &'static str,
     /// The part of a scrollbar that is seen.
     pub thumb: &'static str,
+    /// Sorted, the smallest first.
+    pub rising: &'static str,
+    /// Sorted, the largest first.
+    pub falling: &'static str,
+    /// Where the next character is typed.
+    pub caret: &'static str,
+}
+
+impl Glyphs {
+    /// Returns the arrow of a sorted column.
+    pub fn sorted(&self, falling: bool) -> &'static str {
+        match falling {
+            true => self.falling,
+            false => self.rising,
+        }
+    }
 }
 
 /// The characters of a terminal that shows Unicode.
@@ -76,6 +92,9 @@ pub const UNICODE: Glyphs = Glyphs {
     bar: "│",
     check: "✓",
     thumb: "▐",
+    rising: "▲",
+    falling: "▼",
+    caret: "█",
 };
 
 /// The characters of one that does not.
@@ -98,7 +117,26 @@ pub const ASCII: Glyphs = Glyphs {
     bar: "|",
     check: "v",
     thumb: "#",
+    rising: "^",
+    falling: "v",
+    caret: "_",
 };
+
+/// Returns the ASCII character that comes closest to another one.
+fn ascii(character: char) -> char {
+    match character {
+        text::ELLIPSIS => '~',
+        '\u{2010}'..='\u{2015}' | '\u{2212}' | '─' | '━' => '-',
+        '│' | '┃' | '▐' => '|',
+        '├' | '└' | '┌' | '┐' | '┘' | '┤' | '┬' | '┴' | '┼' => '+',
+        '→' | '▸' => '>',
+        '←' => '<',
+        '\u{2018}' | '\u{2019}' => '\'',
+        '\u{201c}' | '\u{201d}' => '"',
+        '•' | '·' => '.',
+        _ => '?',
+    }
+}
 
 /// What a frame says beside its cells.
 #[derive(Default)]
@@ -259,6 +297,21 @@ impl<'a> Sheet<'a> {
         let sooner = turns.get().is_none_or(|known| at < known);
         if sooner && at > self.now {
             turns.set(Some(at));
+        }
+    }
+
+    /// Replaces every character that is not ASCII, where the terminal shows nothing else.
+    pub fn to_ascii(&mut self) {
+        if *self.glyphs != ASCII {
+            return;
+        }
+        for cell in &mut self.buffer.content {
+            let symbol = cell.symbol();
+            if !symbol.is_ascii() {
+                let plain = symbol.chars().next().map_or('?', ascii);
+                // A wide character leaves the cell behind it empty, which shows as a blank.
+                cell.set_char(plain);
+            }
         }
     }
 

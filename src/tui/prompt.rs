@@ -1,5 +1,6 @@
 //! What lies over a screen: the line of commands, the filter, a choice.
 
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tui_textarea::TextArea;
 
 use super::jump::{Goal, Jump};
@@ -33,6 +34,20 @@ pub struct Prompt {
     pub before: String,
     /// The search, where somewhere to jump to is looked for.
     pub jump: Option<Box<Jump>>,
+    /// The text that the offers complete, while a key goes from one offer to the next.
+    pub stem: Option<String>,
+}
+
+/// Takes a key into a line that is typed. Deletes to the start of the line with ctrl-u, as shells do.
+pub fn edit(line: &mut TextArea<'_>, key: KeyEvent) {
+    match (key.modifiers, key.code) {
+        (KeyModifiers::CONTROL, KeyCode::Char('u')) => {
+            line.delete_line_by_head();
+        }
+        _ => {
+            line.input(key);
+        }
+    }
 }
 
 /// What a line is typed for.
@@ -97,6 +112,7 @@ impl Prompt {
             recalled: None,
             before: text.to_owned(),
             jump: None,
+            stem: None,
         }
     }
 

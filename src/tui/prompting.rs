@@ -5,22 +5,33 @@ use jiff::Timestamp;
 
 use super::action::{Action, Mode};
 use super::effect::Effect;
+use super::filter::Problem;
 use super::keymap::{Key, Step};
 use super::model::Model;
-use super::prompt::{Over, Prompt, PromptKind};
+use super::prompt::{Offer, Over, Prompt, PromptKind, edit};
 use super::screens::Screen;
 use super::update::{command, plan};
 use super::{commands, filter};
 use crate::engine::world::World;
 
-/// Opens the filter of the screen in front, with what it is now.
-pub fn filter(model: &mut Model) {
+/// Opens the filter of the screen in front for editing; a screen without a filter says so.
+pub fn filter(model: &mut Model, now: Timestamp) {
     let current = model.front().filter().map(ToString::to_string);
-    if let Some(current) = current {
-        model.over = Some(Over::Prompt(Box::new(Prompt::open(
-            PromptKind::Filter,
-            &current,
-        ))));
+    match current {
+        Some(current) => {
+            let prompt = Prompt::open(PromptKind::Filter, &current);
+            model.over = Some(Over::Prompt(Box::new(prompt)));
+        }
+        None => {
+            let words = format!("{} has no filter; {}", model.front().title(), {
+                match model.front() {
+                    Screen::Diff(_) => "n and N go to the next change and the one before",
+                    Screen::Matrix(_) => "wait until the target is read",
+                    _ => "esc goes back to the list, which has one",
+                }
+            });
+            super::update::say(model, now, super::model::Level::Info, words);
+        }
     }
 }
 
@@ -49,10 +60,10 @@ pub fn key(
 }
 
 /// Takes text that was pasted.
-pub fn paste(model: &mut Model, world: &World, text: &str) {
+pub fn paste(model: &mut Model, world: &World, text: &str, effects: &mut Vec<Effect>) {
     if let Some(Over::Prompt(prompt)) = &mut model.over {
         prompt.line.insert_str(crate::text::line(text));
-        typed(model, world);
+        typed(model, world, effects);
     }
 }
 
@@ -114,16 +125,17 @@ fn line(
             model.over = None;
         }
         Some(Action::Confirm) => entered(model, world, now, effects),
-        Some(Action::Complete) => {
+        Some(Action::Complete) if prompt.kind == PromptKind::Jump => {
             let chosen = prompt.chosen.unwrap_or(0);
             if let Some(offer) = prompt.offers.get(chosen) {
-                let text = match prompt.kind {
-                    PromptKind::Command => commands::completed(prompt.text(), &offer.text),
-                    PromptKind::Filter | PromptKind::Jump => offer.text.clone(),
-                };
+                let text = offer.text.clone();
                 prompt.replace(&text);
-                typed(model, world);
+                typed(model, world, effects);
             }
+        }
+        Some(Action::Complete) => complete(model, world, true, effects),
+        Some(Action::NextField) if prompt.kind != PromptKind::Jump => {
+            complete(model, world, false, effects);
         }
         Some(Action::Up | Action::Down) if prompt.kind == PromptKind::Jump => {
             let count = prompt.offers.len().max(1);
@@ -133,18 +145,76 @@ fn line(
                 _ => (chosen + 1) % count,
             });
         }
-        Some(Action::Up) => recall(model, world, true),
-        Some(Action::Down) => recall(model, world, false),
+        Some(Action::Up) => recall(model, world, true, effects),
+        Some(Action::Down) => recall(model, world, false, effects),
         _ => {
             prompt.recalled = None;
-            prompt.line.input(event);
-            typed(model, world);
+            edit(&mut prompt.line, event);
+            typed(model, world, effects);
         }
     }
 }
 
+/// Completes the last word; where several words fit, goes to the next of them, or to the one before.
+fn complete(model: &mut Model, world: &World, onward: bool, effects: &mut Vec<Effect>) {
+    let Some(Over::Prompt(prompt)) = &model.over else {
+        return;
+    };
+    let (kind, text) = (prompt.kind, prompt.text().to_owned());
+    let begins = prompt.stem.is_none();
+    let offers = match (begins, kind) {
+        (false, _) => None,
+        (true, PromptKind::Filter) => Some(filters(model, world, &text)),
+        (true, _) => Some(commands::offers(model, world, &text, effects)),
+    };
+    let Some(Over::Prompt(prompt)) = &mut model.over else {
+        return;
+    };
+    if let Some(offers) = offers {
+        (prompt.offers, prompt.chosen) = (offers, None);
+    }
+    let count = prompt.offers.len();
+    let at = match (prompt.chosen, onward) {
+        (None, true) => 0,
+        (None, false) => count.saturating_sub(1),
+        (Some(at), true) => (at + 1) % count.max(1),
+        (Some(at), false) => (at + count.saturating_sub(1)) % count.max(1),
+    };
+    let Some(offer) = prompt.offers.get(at) else {
+        return;
+    };
+    let stem = prompt.stem.clone().unwrap_or(text);
+    let completed = commands::completed(&stem, &offer.text);
+    if count == 1 {
+        // Only one word fits: the offers are now those for the next word.
+        let more = kind == PromptKind::Command && !completed.contains(' ');
+        prompt.replace(&format!("{completed}{}", if more { " " } else { "" }));
+        return typed(model, world, effects);
+    }
+    prompt.replace(&completed);
+    (prompt.stem, prompt.chosen) = (Some(stem), Some(at));
+    if kind == PromptKind::Filter {
+        let complaint = refilter(model, &completed).filter(|problem| !problem.incomplete);
+        if let Some(Over::Prompt(prompt)) = &mut model.over {
+            prompt.complaint = complaint.map(words);
+        }
+    }
+}
+
+/// Offers what completes the last word of a filter.
+fn filters(model: &Model, world: &World, text: &str) -> Vec<Offer> {
+    if model.front().filters_text() {
+        return Vec::new();
+    }
+    let namespace = &model.ground.namespace;
+    let environments = world.environment_names(namespace);
+    let releases = commands::releases(model, world);
+    let known = filter::completions(text, &environments, &releases);
+    known.iter().map(|word| Offer::new(word, "")).collect()
+}
+
 /// Brings back what was typed before.
-fn recall(model: &mut Model, world: &World, older: bool) {
+fn recall(model: &mut Model, world: &World, older: bool, effects: &mut Vec<Effect>) {
     let Model {
         over, typed: past, ..
     } = model;
@@ -169,45 +239,71 @@ fn recall(model: &mut Model, world: &World, older: bool) {
         .to_owned();
     prompt.replace(&text);
     prompt.recalled = at;
-    typed(model, world);
+    typed(model, world, effects);
 }
 
 /// Follows what is typed: the filter counts at once, and what could be meant is offered.
-fn typed(model: &mut Model, world: &World) {
+fn typed(model: &mut Model, world: &World, effects: &mut Vec<Effect>) {
     let Some(Over::Prompt(prompt)) = &model.over else {
         return;
     };
     let (kind, text) = (prompt.kind, prompt.text().to_owned());
-    let (offers, complaint) = match kind {
+    let (offers, problem) = match kind {
         PromptKind::Filter => (Vec::new(), refilter(model, &text)),
-        PromptKind::Command => (commands::offers(model, world, &text), None),
+        PromptKind::Command if text.is_empty() => (Vec::new(), None),
+        PromptKind::Command => (commands::offers(model, world, &text, effects), None),
         PromptKind::Jump => return super::jumping::ask(model, world, &text),
     };
     if let Some(Over::Prompt(prompt)) = &mut model.over {
-        prompt.chosen = (!offers.is_empty() && kind == PromptKind::Jump).then_some(0);
-        prompt.offers = offers;
-        prompt.complaint = complaint;
+        // A reported mistake stays until the user corrects it; before the first report, the last word may
+        // be unfinished.
+        let told = prompt.complaint.is_some();
+        let problem = problem.filter(|problem| told || !problem.incomplete);
+        prompt.complaint = problem.map(words);
+        (prompt.offers, prompt.chosen, prompt.stem) = (offers, None, None);
     }
 }
 
-/// Shows what a filter keeps; says what is wrong with it.
-fn refilter(model: &mut Model, text: &str) -> Option<String> {
-    let read = match model.front() {
-        Screen::Describe(_) => filter::words(text),
-        _ => filter::read(text),
+/// Offers anew what completes a command, once more is known.
+pub fn refresh(model: &mut Model, world: &World, effects: &mut Vec<Effect>) {
+    if let Some(Over::Prompt(prompt)) = &model.over
+        && prompt.kind == PromptKind::Command
+        && prompt.stem.is_none()
+    {
+        typed(model, world, effects);
+    }
+}
+
+/// Words the mistake of a filter, with its column.
+fn words(problem: Problem) -> String {
+    format!("column {}: {}", problem.column + 1, problem.message)
+}
+
+/// Applies a filter to the screen in front; returns its first mistake.
+fn refilter(model: &mut Model, text: &str) -> Option<Problem> {
+    let read = match model.front().filters_text() {
+        true => filter::words(text),
+        false => filter::read(text),
     };
     if let Some(screen) = model.stack.last_mut() {
         screen.set_filter(read.filter);
     }
-    let problem = read.problem.filter(|problem| !problem.incomplete);
-    problem.map(|problem| format!("column {}: {}", problem.column + 1, problem.message))
+    read.problem
 }
 
 fn entered(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<Effect>) {
-    let Some(Over::Prompt(prompt)) = model.over.take() else {
+    let Some(Over::Prompt(mut prompt)) = model.over.take() else {
         return;
     };
     let text = prompt.text().trim().to_owned();
+    if prompt.kind == PromptKind::Filter
+        && let Some(problem) = refilter(model, &text)
+    {
+        // The line stays open until the user corrects the mistake or leaves it.
+        prompt.complaint = Some(words(problem));
+        model.over = Some(Over::Prompt(prompt));
+        return;
+    }
     if !text.is_empty() && prompt.kind != PromptKind::Jump {
         let line = format!("{}{text}", prompt.sign());
         model.typed.retain(|known| *known != line);
@@ -222,5 +318,78 @@ fn entered(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<E
                 super::jumping::go(model, world, now, offer, effects);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tui::still::Still;
+
+    #[test]
+    fn a_mistake_in_a_filter_stays_until_it_is_corrected() {
+        let still = Still::fleet().keys("/").keys("\"health:x\"");
+        let still = still
+            .keys("enter")
+            .shows("unknown health x; use one of ready");
+        let still = still.keys("enter").shows("unknown health x");
+        let still = still.keys("backspace").shows("health: needs one of ready");
+        let still = still.keys("\"deg\"").hides("health: needs").keys("enter");
+        still.shows("/health:degraded").hides("is no health");
+    }
+
+    #[test]
+    fn an_unfinished_filter_is_told_when_it_is_entered() {
+        let still = Still::fleet().keys("/").keys("\"health:\"");
+        let still = still.hides("needs one of").keys("enter");
+        still
+            .shows("column 8: health: needs one of ready")
+            .keys("esc")
+            .hides("needs one of")
+            .shows("checkout-service");
+    }
+
+    #[test]
+    fn a_command_is_completed_from_nothing_and_around() {
+        let still = Still::fleet().keys(": tab tab").shows(":at");
+        let still = still.keys("tab").shows(":audit");
+        let still = still.keys("shift-tab shift-tab").hides(":at");
+        let still = still.keys("tab").shows(":at");
+        // Typing goes on behind the chosen word.
+        let still = still.keys("\" 14\"").shows(":at 14");
+        let still = still.keys("ctrl-u").hides(":at");
+        let still = still.keys("\"thema\"").keys("tab").shows(":thema");
+        still
+            .keys("backspace tab")
+            .shows("high-contrast")
+            .keys("\"dar\"")
+            .keys("tab")
+            .shows(":theme dark");
+    }
+
+    #[test]
+    fn a_filter_is_completed() {
+        let still = Still::fleet().keys("/").keys("\"health:m\"").keys("tab");
+        let still = still.shows("/health:missing").keys("ctrl-u");
+        let still = still
+            .keys("\"env:\"")
+            .keys("tab tab")
+            .shows("/env:production");
+        still.keys("enter").shows("/env:production");
+    }
+
+    #[test]
+    fn every_list_has_a_filter_and_other_screens_say_that_they_have_none() {
+        for (keys, typed, kept) in [
+            ("g r", "cart", "cart"),
+            ("g p", "cart", "cart"),
+            ("g c", "cart", "cart"),
+            ("g x", "prod-us", "prod-us"),
+        ] {
+            let still = Still::fleet().keys(keys).keys("/");
+            let still = still.keys(&format!("\"{typed}\"")).keys("enter");
+            still.shows(&format!("/{typed}")).shows(kept);
+        }
+        Still::fleet().keys("d /").shows("diff has no filter");
+        Still::fleet().keys("g t /").shows("tasks has no filter");
     }
 }

@@ -28,11 +28,11 @@ pub fn push(
         return refused(format!("read-only: {why}"));
     }
     let Some(repository) = &mut model.ground.repository else {
-        let why = "there is nothing to push: the target is no repository";
+        let why = "nothing to push: the target is not a repository";
         return refused(why.to_owned());
     };
     if std::mem::replace(&mut repository.pushing, true) {
-        return refused("a push is under way already".to_owned());
+        return refused("a push is already running".to_owned());
     }
     model.tickets += 1;
     let remote = remote.map(str::to_owned);
@@ -51,7 +51,7 @@ pub fn pushed(model: &mut Model, now: Timestamp, pushed: Result<Pushed, Refused>
             let line = format!("git push {remote} {branch}");
             (Level::Done, pushed.words(), line)
         }
-        Err(Refused { why, hints }) => {
+        Err(Refused { why, hints, .. }) => {
             let words: Vec<String> = why.into_iter().chain(hints).collect();
             (Level::Error, words.join("; "), "git push".to_owned())
         }
@@ -80,6 +80,7 @@ mod tests {
         let stands = Box::new(Stands {
             state,
             remotes: vec!["origin".to_owned(), "fork".to_owned()],
+            cluster_trouble: None,
         });
         still
             .hides("main")
@@ -91,6 +92,24 @@ mod tests {
             branch: Some("main".to_owned()),
             ..State::default()
         }
+    }
+
+    #[test]
+    fn a_cluster_that_does_not_answer_beside_the_repository_is_told() {
+        let mut still = still(on_main()).hides("cluster unread");
+        let stands = |why: Option<&str>| {
+            let stands = Stands {
+                state: on_main(),
+                remotes: Vec::new(),
+                cluster_trouble: why.map(str::to_owned),
+            };
+            Event::Answer(0, Answer::Stands(Box::new(stands)))
+        };
+        still = still
+            .tell(stands(Some("no route to host")))
+            .shows("cluster unread")
+            .shows("the cluster beside the repository: no route to host");
+        still.tell(stands(None)).hides("cluster unread");
     }
 
     #[test]
@@ -129,23 +148,24 @@ mod tests {
         let still = still
             .shows("main, pushing")
             .keys("q")
-            .shows("something is being written")
+            .shows("a write is in progress")
             .keys(":")
             .keys("\"push\"")
             .keys("enter")
-            .shows("a push is under way already");
+            .shows("a push is already running");
         let refused = Refused {
-            why: vec!["fork has commits on main that are not here, so the push was rejected".into()],
+            why: vec!["the push was rejected: fork has newer commits on main".into()],
             hints: vec!["your commit is kept; git pull --rebase fork main and git push fork main; to give it up: git reset --keep fork/main".into()],
+            ..Refused::default()
         };
         // What is longer than a line is shown over several, until the next key.
         still
             .answer(|_| Answer::Pushed(Err(refused)))
             .hides("pushing")
-            .shows("so the push was rejected")
+            .shows("the push was rejected")
             .shows("to give it up: git reset --keep fork/main")
             .keys("j")
-            .shows("so the push was rejected")
+            .shows("the push was rejected")
             .hides("git reset --keep");
     }
 }

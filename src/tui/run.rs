@@ -1,8 +1,8 @@
 //! The loop: what happens at the terminal, on the target and in the background becomes events; what is
 //! wanted is carried out; and a frame is drawn where something changed.
 //!
-//! A key draws at once. What watches tell draws at most once in [`FRAME`], and while
-//! nothing happens nothing is drawn but an age that turns over.
+//! A key draws at once. A change that watches tell of draws at most once in [`FRAME`], and only if it can be
+//! seen. While nothing happens nothing is drawn but an age that turns over.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
 use super::effect::{Destination, Effect};
@@ -25,7 +25,8 @@ use super::terminal::{OpenError, Terminal};
 use super::tour;
 use super::update::{say, update};
 use super::view::view_noting;
-use crate::connect::{self, Connection, DataPlanes, Environment, Options, Target};
+use super::visible::{self, Glimpse};
+use crate::connect::{self, Address, Connection, DataPlanes, Environment, Options, Target};
 use crate::controllers::beside::Beside;
 use crate::engine::world::Source;
 use crate::engine::world::feed::Touched;
@@ -61,7 +62,7 @@ pub enum RunError {
     #[error(transparent)]
     Connect(#[from] connect::Error),
     /// The terminal does not take what is drawn.
-    #[error("the terminal does not take what is drawn: {0}")]
+    #[error("cannot write to the terminal: {0}")]
     Draw(#[from] std::io::Error),
     /// A signal says so; whoever opened it tidies up and ends by it.
     #[error("ended by signal {0}")]
@@ -75,6 +76,10 @@ pub async fn open(
     git: Git,
     start: Start,
 ) -> Result<(), RunError> {
+    let options = Options {
+        asks_cluster_later: true,
+        ..options
+    };
     // Who cannot connect at all is told on a terminal that was left alone.
     let connection = connect::connect(&options, &environment).await?;
     let term = variable(&environment, "TERM").unwrap_or_default();
@@ -95,8 +100,13 @@ pub async fn open(
         (size.width, size.height),
     );
     model.tour = start.tour.then(|| tour::begin(0));
-    if let Some(fault) = faults.first() {
-        say(&mut model, Timestamp::now(), Level::Warning, fault.clone());
+    if !faults.is_empty() {
+        say(
+            &mut model,
+            Timestamp::now(),
+            Level::Error,
+            faults.join("\n"),
+        );
     }
     let mut screen = Loop {
         terminal,
@@ -106,6 +116,8 @@ pub async fn open(
         options,
         environment,
         git,
+        connecting: None,
+        drawn: None,
     };
     screen.run(events, answers).await
 }
@@ -136,7 +148,8 @@ impl Link {
         git: &Git,
         sender: &UnboundedSender<Event>,
     ) -> Self {
-        let beside = matches!(connection.target, Target::Embedded { .. }).then(|| {
+        let is_ours = connection.readonly.is_none();
+        let beside = (is_ours && matches!(connection.target, Target::Embedded { .. })).then(|| {
             let (connection, options, environment, git) = (
                 connection.clone(),
                 options.clone(),
@@ -151,7 +164,7 @@ impl Link {
                     git: &git,
                 };
                 if let Err(error) = beside.until(std::future::pending::<()>()).await {
-                    tracing::warn!(%error, "the controllers do not run here");
+                    tracing::warn!(%error, "no controllers run in this process");
                 }
             })
         });
@@ -176,6 +189,27 @@ struct Loop {
     options: Options,
     environment: Environment,
     git: Git,
+    connecting: Option<Connecting>,
+    /// The frame that is on the screen.
+    drawn: Option<Glimpse>,
+}
+
+/// A target that is being connected to; dropping it ends that.
+struct Connecting {
+    task: JoinSet<Result<Connection, connect::Error>>,
+    options: Options,
+}
+
+/// Waits for the connection to another target; without one, the future never ends.
+async fn finished(connecting: &mut Option<Connecting>) -> Result<Connection, String> {
+    let Some(connecting) = connecting else {
+        return std::future::pending().await;
+    };
+    match connecting.task.join_next().await {
+        Some(Ok(made)) => made.map_err(|error| error.to_string()),
+        Some(Err(error)) => Err(error.to_string()),
+        None => Err("the connection was given up".to_owned()),
+    }
 }
 
 /// Whether the loop goes on.
@@ -228,10 +262,13 @@ impl Loop {
                     }
                     stale = true;
                 }
-                _ = self.link.versions.changed() => {
-                    self.follow().await?;
+                made = finished(&mut self.connecting) => {
+                    if let Some(Connecting { options, .. }) = self.connecting.take() {
+                        self.connected(made, options);
+                    }
                     stale = true;
                 }
+                _ = self.link.versions.changed() => stale |= self.follow().await?,
                 () = until(wake) => {
                     self.tell(Event::Tick).await?;
                     turns = None;
@@ -241,15 +278,18 @@ impl Loop {
         }
     }
 
-    /// Takes in what changed in the read model since the last time.
-    async fn follow(&mut self) -> Result<(), RunError> {
+    /// Takes in what changed in the read model since the last time; tells whether any of it can be seen.
+    async fn follow(&mut self) -> Result<bool, RunError> {
         let mut touched = Vec::new();
         while let Some(Some(one)) = self.link.touched.next().now_or_never() {
             touched.push(one);
         }
         let environments = touched.iter().any(|one| one.source == Source::Environments);
+        // A row may come into the window, or leave it.
+        let mut is_seen = self.shows(&touched);
         if !touched.is_empty() {
-            self.tell(Event::World(touched)).await?;
+            self.tell(Event::World(touched.clone())).await?;
+            is_seen |= self.shows(&touched);
         }
         if environments {
             let names = {
@@ -258,7 +298,13 @@ impl Loop {
             };
             self.link.runner.run(Effect::Rights(0, names));
         }
-        Ok(())
+        let world = self.link.session.feed.world();
+        Ok(is_seen || self.drawn.as_ref() != Some(&visible::glimpse(&self.model, &world)))
+    }
+
+    fn shows(&self, touched: &[Touched]) -> bool {
+        let world = self.link.session.feed.world();
+        visible::shows(&self.model, &world, touched)
     }
 
     async fn input(&mut self, input: Input) -> Result<Going, RunError> {
@@ -300,7 +346,7 @@ impl Loop {
                 Effect::Quit => return Ok(Going::Out),
                 Effect::Suspend => {
                     let slept = self.terminal.suspend()?;
-                    let words = "no shell waits that could bring bowline back";
+                    let words = "cannot suspend: no shell could resume bowline";
                     if !slept {
                         self.warn(words);
                     }
@@ -312,7 +358,7 @@ impl Loop {
                         self.warn(error.to_string());
                     }
                 }
-                Effect::Connect(_, destination) => self.connect(destination).await,
+                Effect::Connect(_, destination) => self.connect(destination),
                 _ => {}
             }
         }
@@ -325,8 +371,8 @@ impl Loop {
             Err(why) => self.warn(why),
             Ok((theme, faults)) => {
                 self.model.look.theme = theme;
-                if let Some(fault) = faults.into_iter().next() {
-                    self.warn(fault);
+                if !faults.is_empty() {
+                    self.warn(faults.join("\n"));
                 }
                 self.terminal.redraw()?;
             }
@@ -343,9 +389,14 @@ impl Loop {
         );
     }
 
-    /// Goes to another context or namespace; where that fails, everything stays as it is.
-    async fn connect(&mut self, destination: Destination) {
+    /// Begins to go to another context or namespace, beside the keyboard; of several, the last is gone to.
+    fn connect(&mut self, destination: Destination) {
         let mut options = self.options.clone();
+        let place = match (&destination.context, &destination.namespace) {
+            (Some(context), _) => format!("context {context}"),
+            (None, Some(namespace)) => format!("namespace {namespace}"),
+            (None, None) => "the same place".to_owned(),
+        };
         if destination.context.is_some() {
             options.context = destination.context;
             options.embedded = None;
@@ -355,8 +406,20 @@ impl Loop {
             options.namespace = destination.namespace;
         }
         let now = self.link.session.now();
-        match connect::connect(&options, &self.environment).await {
-            Err(error) => say(&mut self.model, now, Level::Error, error.to_string()),
+        let words = format!("connecting to {place}");
+        say(&mut self.model, now, Level::Info, words);
+        let environment = self.environment.clone();
+        let mut task = JoinSet::new();
+        let wanted = options.clone();
+        task.spawn(async move { connect::connect(&wanted, &environment).await });
+        self.connecting = Some(Connecting { task, options });
+    }
+
+    /// Goes where a connect led; where it failed, everything stays as it is.
+    fn connected(&mut self, made: Result<Connection, String>, options: Options) {
+        let now = self.link.session.now();
+        match made {
+            Err(why) => say(&mut self.model, now, Level::Error, why),
             Ok(connection) => {
                 let link = Link::to(
                     connection,
@@ -383,6 +446,8 @@ impl Loop {
             turns = notes.turns.get();
             notes.links.into_inner()
         })?;
+        self.model.was_drawn();
+        self.drawn = Some(visible::glimpse(&self.model, &world));
         Ok(turns)
     }
 }
@@ -416,6 +481,7 @@ pub(super) fn ground(session: &Session, environment: &Environment, options: &Opt
     });
     Ground {
         target,
+        address: Address::of(connection, options, environment),
         namespace: connection.namespace.clone(),
         user: session
             .who
@@ -429,6 +495,7 @@ pub(super) fn ground(session: &Session, environment: &Environment, options: &Opt
         simulated: matches!(connection.target, Target::Embedded { .. }),
         repository,
         contexts: connect::contexts(options, environment),
+        namespaces: Vec::new(),
         rights: Default::default(),
         zone: TimeZone::system(),
     }

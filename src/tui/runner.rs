@@ -18,15 +18,15 @@ use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
 use kube::Api;
-use kube::api::{ListParams, PostParams};
+use kube::api::PostParams;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinHandle;
 
-use super::effect::{Answer, Became, Confirmed, Effect, Place, Planned, Previews, Refused, Ticket};
+use super::effect::{Answer, Became, Confirmed, Effect, Planned, Previews, Refused, Ticket};
 use super::model::Event;
 use super::order::{Order, Prepared};
 use crate::api::audit::AuditEntry;
-use crate::api::names;
+use crate::connect::kinds::kind;
 use crate::connect::{Connection, DataPlanes, explain};
 use crate::engine::actions::{gc, mark};
 use crate::engine::apply::apply_all;
@@ -34,7 +34,6 @@ use crate::engine::collect::Collector;
 use crate::engine::desk::{Desk, NoDraft};
 use crate::engine::diff;
 use crate::engine::marking::{self, Marked};
-use crate::engine::pages;
 use crate::engine::plan::Asked;
 use crate::engine::rules::Refusal;
 use crate::engine::whoami::{self, Whoami};
@@ -187,10 +186,6 @@ impl Runner {
                 Some(running) => running.task.abort(),
                 None => {}
             },
-            Effect::Cause(ticket, place) => self.spawn(ticket, async move {
-                let entry = cause(&session, &place).await;
-                Some(Answer::Cause(place, entry))
-            }),
             Effect::Rights(ticket, environments) => self.spawn(ticket, async move {
                 Some(Answer::Rights(rights(&session, environments).await))
             }),
@@ -267,6 +262,14 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
     let tell = |answer| {
         let _ = events.send(Event::Answer(ticket, answer));
     };
+    // An entry is written after its change: a cluster that cannot keep entries is found before.
+    if let Err(error) = session.connection.require(&[kind::<AuditEntry>()]).await {
+        return tell(Answer::Planned(Err(Refused {
+            hints: error.hint().into_iter().collect(),
+            why: vec![error.to_string()],
+            chooses_revision: false,
+        })));
+    }
     let cleared = match commits::begin(session).await {
         Ok(cleared) => cleared,
         Err(refused) => return tell(Answer::Planned(Err(refused))),
@@ -282,6 +285,7 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
     let refused = |refusal: Refusal| Refused {
         hints: refusal.hint().into_iter().collect(),
         why: vec![refusal.to_string()],
+        ..Refused::default()
     };
     let planned = match order {
         Order::Mark(command) => {
@@ -299,11 +303,13 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
             Err(NoDraft::Refused(refusals)) => Err(Refused {
                 why: refusals.iter().map(ToString::to_string).collect(),
                 hints: refusals.iter().filter_map(Refusal::hint).collect(),
+                chooses_revision: refusals.iter().all(Refusal::is_about_last_good),
             }),
             Err(NoDraft::Target(error)) => Err(explain(&error).into()),
             Err(NoDraft::Reference(error)) => Err(Refused {
                 why: vec![error.to_string()],
                 hints: vec![error.hint().to_owned()],
+                ..Refused::default()
             }),
             Err(error) => Err(error.to_string().into()),
         },
@@ -373,7 +379,7 @@ async fn apply(session: &Session, confirmed: Confirmed, abort: &AtomicBool) -> B
             Became::Marked(match marked {
                 Ok(Marked::Done) => Ok(None),
                 Ok(Marked::Unrecorded(why)) => Ok(Some(format!(
-                    "its audit entry follows with what is done to it next: {why}"
+                    "its audit entry is not written yet; the next change writes it: {why}"
                 ))),
                 Err(error) => Err(error.to_string()),
             })
@@ -398,18 +404,6 @@ async fn apply(session: &Session, confirmed: Confirmed, abort: &AtomicBool) -> B
             }
         }
     }
-}
-
-/// Reads the newest entry of a pin.
-async fn cause(session: &Session, place: &Place) -> Option<Box<AuditEntry>> {
-    let connection = &session.connection;
-    let entries: Api<AuditEntry> =
-        Api::namespaced(connection.client.clone(), &connection.namespace);
-    let name = names::pin(&place.component, &place.environment);
-    let of_pin = ListParams::default().fields(&format!("spec.subject.name={name}"));
-    let entries = pages::all(&entries, of_pin, pages::PAGE).await.ok()?;
-    let newest = entries.into_iter().max_by_key(|entry| entry.spec.revision);
-    newest.map(Box::new)
 }
 
 /// Asks the authorizer where we may move pins; what cannot be asked is left out.
@@ -446,7 +440,9 @@ async fn rights(
                 false => Err(status
                     .reason
                     .filter(|reason| !reason.is_empty())
-                    .unwrap_or_else(|| "no role gives the verb promote on it".to_owned())),
+                    .unwrap_or_else(|| {
+                        "no role grants you the verb promote on this environment".to_owned()
+                    })),
             };
             Some((environment, right))
         }

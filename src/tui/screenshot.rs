@@ -14,6 +14,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use super::effect::{Answer, Effect};
 use super::keymap::Keymap;
+use super::looks::variable;
 use super::model::{Event, Look, Model};
 use super::pen;
 use super::picture::svg::{DARK, LIGHT, Paper, svg};
@@ -25,7 +26,7 @@ use super::theme::{Depth, Theme, available};
 use super::update::update;
 use super::view::view;
 use crate::connect::{self, DataPlanes, Environment, Options};
-use crate::engine::world::World;
+use crate::engine::world::{Source, World};
 use crate::resolve::git::Git;
 
 /// How long a target may take to be read, and a screen to be ready.
@@ -69,7 +70,7 @@ pub enum ScreenshotError {
     #[error(transparent)]
     Connect(#[from] connect::Error),
     /// There is no such theme.
-    #[error("there is no theme {name}: {}", .known.join(", "))]
+    #[error("unknown theme {name}: {}", .known.join(", "))]
     Theme {
         /// The one that was asked for.
         name: String,
@@ -85,7 +86,7 @@ pub enum ScreenshotError {
         why: String,
     },
     /// It takes too long.
-    #[error("the target was not read within {} s", PATIENCE.as_secs())]
+    #[error("the target did not answer within {} s", PATIENCE.as_secs())]
     Slow,
 }
 
@@ -136,8 +137,11 @@ fn look(
         true => &LIGHT,
         false => &DARK,
     };
+    // A picture has every colour, unless the user wants none.
+    let none = variable(environment, "NO_COLOR").is_some_and(|value| !value.is_empty());
+    let depth = if none { Depth::Mono } else { Depth::True };
     let look = Look {
-        theme: theme.at(Depth::True),
+        theme: theme.at(depth),
         keymap,
         glyphs,
         themes: known,
@@ -153,7 +157,7 @@ async fn draw(
     wanted: &Wanted,
 ) -> Result<Buffer, ScreenshotError> {
     let mut versions = session.feed.versions();
-    while !session.feed.world().is_live() {
+    while !session.feed.world().are_known(&Source::ALL) {
         // The feed lives as long as the session.
         let _ = versions.changed().await;
     }
@@ -198,6 +202,7 @@ impl Camera {
             let world = self.session.feed.world();
             update(&mut self.model, &world, self.session.now(), event)
         };
+        self.model.was_drawn();
         for effect in effects {
             // What is about a terminal has none here.
             let _ = self.runner.run(effect);
@@ -235,6 +240,35 @@ impl Camera {
                 screen: screen.to_owned(),
                 why,
             }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::theme::Role;
+
+    #[test]
+    fn a_picture_has_no_colours_where_the_user_wants_none() {
+        let wanted = Wanted {
+            screen: "matrix".to_owned(),
+            size: (80, 24),
+            form: Form::Ansi,
+            theme: None,
+            ascii: false,
+            frame: false,
+        };
+        for (value, coloured) in [(None, true), (Some(""), true), (Some("1"), false)] {
+            let variables = value.map(|value| ("NO_COLOR".into(), value.into()));
+            let environment = Environment {
+                variables: variables.into_iter().collect(),
+                ..Environment::default()
+            };
+            let (look, _) = look(&wanted, &environment).unwrap();
+            let colour = look.theme.style(Role::Degraded).fg;
+            let is_coloured = colour.is_some_and(|colour| colour != ratatui::style::Color::Reset);
+            assert_eq!(is_coloured, coloured, "{value:?}");
         }
     }
 }

@@ -15,17 +15,28 @@ use super::theme::{self, Depth, Theme};
 use super::update::update;
 use super::view::view;
 use super::{pen, picture};
-use crate::connect::Known;
+use crate::api::audit::{Action, ReleaseIdentity};
+use crate::connect::{Address, Known};
 use crate::engine::actions::rollback::{self, Rollback, Target};
 use crate::engine::desk::Draft;
 use crate::engine::diff;
 use crate::engine::plan::Asked;
 use crate::engine::presence::Presence;
+use crate::engine::revisions::{Cause, Pinned, Revision, Revisions, Row, State};
 use crate::engine::world::fixture::{self, outcomes, pin, release, unready};
 use crate::engine::world::{Event as Told, World};
 
 /// The sizes that every screen is looked at in.
 pub const SIZES: [(u16, u16); 4] = [(200, 60), (120, 40), (80, 24), (40, 10)];
+
+/// The sizes of the golden screens of plans and of the matrix.
+pub const LARGE_SIZES: [(u16, u16); 4] = [(200, 60), (120, 36), (80, 24), (40, 10)];
+/// The themes of the golden screens of plans and of the matrix; the one without colours is there to be read.
+pub const LOOKS: [(&str, Depth); 3] = [
+    ("dark", Depth::True),
+    ("light", Depth::True),
+    ("monochrome", Depth::Mono),
+];
 
 /// A screen that stands still: nothing happens but what a test says.
 pub struct Still {
@@ -43,6 +54,7 @@ pub struct Still {
 pub fn ground() -> Ground {
     Ground {
         target: "prod-eu".to_owned(),
+        address: Address::of_context("prod-eu", "/home/ana/.kube/config", "shop"),
         namespace: "shop".to_owned(),
         user: "ana".to_owned(),
         readonly: None,
@@ -51,6 +63,7 @@ pub fn ground() -> Ground {
         simulated: false,
         repository: None,
         contexts: ["prod-eu", "prod-us"].map(known).into(),
+        namespaces: Vec::new(),
         rights: Default::default(),
         zone: TimeZone::UTC,
     }
@@ -163,6 +176,7 @@ impl Still {
     pub fn tell(mut self, event: Event) -> Self {
         let effects = update(&mut self.model, &self.world, self.now, event);
         self.effects.extend(effects);
+        self.model.was_drawn();
         self
     }
 
@@ -225,15 +239,22 @@ impl Still {
 
     /// Compares the screen with the one on file, in every size, in dark colours and in none.
     #[track_caller]
-    pub fn golden(mut self, name: &str) {
+    pub fn golden(self, name: &str) {
+        let looks = [("dark", Depth::True), ("monochrome", Depth::Mono)];
+        self.golden_in(name, &SIZES, &looks);
+    }
+
+    /// Compares the screen with the one on file, in sizes and themes.
+    #[track_caller]
+    pub fn golden_in(mut self, name: &str, sizes: &[(u16, u16)], looks: &[(&str, Depth)]) {
         let mut settings = insta::Settings::new();
         settings.set_snapshot_path("../../snapshots/tui");
         settings.set_prepend_module_to_snapshot(false);
         settings.set_omit_expression(true);
-        for (theme, depth) in [("dark", Depth::True), ("monochrome", Depth::Mono)] {
+        for (theme, depth) in looks.iter().copied() {
             self.model.look = look(theme, depth);
             let mut screens = String::new();
-            for size in SIZES {
+            for size in sizes.iter().copied() {
                 self = self.tell(Event::Resize(size.0, size.1));
                 let drawn = self.draw(size);
                 let picture = match depth {
@@ -258,7 +279,6 @@ fn ticket(effect: &Effect) -> Option<Ticket> {
         | Effect::Apply(ticket, _)
         | Effect::Push(ticket, _)
         | Effect::Revisions(ticket, _)
-        | Effect::Cause(ticket, _)
         | Effect::Compare(ticket, _)
         | Effect::Record(ticket)
         | Effect::Namespaces(ticket)
@@ -276,13 +296,50 @@ fn ticket(effect: &Effect) -> Option<Ticket> {
     }
 }
 
+/// Returns the revisions of the ReleasePin that fails: ana promoted its release.
+fn promoted() -> Revisions<Pinned> {
+    let revision = |number, release: &str| Revision {
+        number,
+        hash: None,
+        created: None,
+        cause: Some(Cause {
+            action: Action::Promote,
+            actor: Some("ana".to_owned()),
+            reason: Some("INC-42 hotfix".to_owned()),
+            operation: None,
+        }),
+        restored_from: None,
+        state: State::Current,
+        why: None,
+        content: Some(Pinned {
+            release: ReleaseIdentity::named(release),
+            holds: Vec::new(),
+            reference: None,
+            replaced: None,
+        }),
+    };
+    let rows = [
+        (1, "checkout-service-v1.2.1"),
+        (2, "checkout-service-v1.2.3"),
+    ];
+    let rows = rows.map(|(number, release)| Row::Known(revision(number, release)));
+    Revisions {
+        subject: "checkout-service in production".to_owned(),
+        current: 2,
+        rows: rows.into(),
+    }
+}
+
 #[test]
 fn the_matrix_is_quiet_but_for_what_is_wrong() {
     Still::fleet()
+        .shows("loading who made it effective")
+        .answer(|_| Answer::Revisions(Ok(Box::new(promoted()))))
         .shows("▸ checkout-service")
+        .shows("promoted by ana: \"INC-42 hotfix\"")
         .shows("2 of 5 ready, web CrashLoopBackOff")
         .shows("Last good v1.2.1")
-        .golden("matrix");
+        .golden_in("matrix", &LARGE_SIZES, &LOOKS);
 }
 
 #[test]
@@ -297,7 +354,35 @@ fn the_cursor_begins_on_the_worst_place_in_production() {
     assert!(matches!(still.effects.last(), Some(Effect::Plan(..))));
 }
 
-/// Plans a rollback of the selected cell as the desk does, and shows a change of one image.
+/// The manifests of a version: a workload, its configuration, and objects that carry the version alone.
+fn manifests(version: &str, image: &str, pool: &str) -> Vec<serde_json::Value> {
+    let metadata = |name: &str| {
+        json!({
+            "name": name, "namespace": "shop-production",
+            "labels": {"app.kubernetes.io/version": version},
+        })
+    };
+    let mut objects = vec![
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata("checkout-service"),
+            "spec": {"template": {"spec": {"containers": [
+                {"name": "web", "image": image, "env": [{"name": "POOL", "value": pool}]},
+            ]}}},
+        }),
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("checkout-flags"),
+            "data": {"new-flow": if pool == "40" { "on" } else { "off" }},
+        }),
+    ];
+    for kind in ["Service", "ServiceAccount"] {
+        objects.push(
+            json!({"apiVersion": "v1", "kind": kind, "metadata": metadata("checkout-service")}),
+        );
+    }
+    objects
+}
+
+/// Plans a rollback of the selected cell as the desk does, and shows the changes of a release.
 pub fn rolled_back(still: Still) -> Still {
     let asked = Asked {
         operation: "5f0c1d3a-0000".to_owned(),
@@ -317,20 +402,11 @@ pub fn rolled_back(still: Still) -> Still {
     let plan = rollback::plan(&still.world, &command, &asked).unwrap();
     let draft = Draft::of(plan);
     let prepared = Prepared::Moves(Box::new(draft));
-    let web = |image: &str, pool: &str| {
-        json!({
-            "apiVersion": "apps/v1", "kind": "Deployment",
-            "metadata": {"name": "checkout-service", "namespace": "shop-production"},
-            "spec": {"template": {"spec": {"containers": [
-                {"name": "web", "image": image, "env": [{"name": "POOL", "value": pool}]},
-            ]}}},
-        })
-    };
-    let (before, after) = (
-        web("registry/checkout:1.2.3", "40"),
-        web("registry/checkout:1.2.1", "20"),
+    let diff = diff::diff(
+        &manifests("v1.2.3", "registry/checkout:1.2.3", "40"),
+        &manifests("v1.2.1", "registry/checkout:1.2.1", "20"),
+        &diff::Options::default(),
     );
-    let diff = diff::diff(&[before], &[after], &diff::Options::default());
     let shown = Box::new(prepared.clone());
     let planned = Box::new(prepared.into());
     still.answer(|_| Answer::Planned(Ok(planned))).answer(|_| {
@@ -348,19 +424,7 @@ fn a_plan_says_what_from_what_to_what_and_asks_for_more_where_more_is_at_stake()
         .shows("last good here")
         .shows("registry/checkout:1.2.1")
         .shows("bowline rollback checkout-service --environment production")
-        .golden("plan");
-}
-
-#[test]
-fn keys_before_the_plan_is_drawn_are_dropped_and_counted() {
-    let still = Still::fleet()
-        .keys("R y y")
-        .shows("2 keys came before the plan was drawn");
-    rolled_back(still)
-        .shows("2 keys came before the plan was drawn")
-        .keys("enter")
-        .shows("type production to confirm")
-        .hides("it is being written");
+        .golden_in("plan", &LARGE_SIZES, &LOOKS);
 }
 
 #[test]

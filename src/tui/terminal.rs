@@ -41,7 +41,7 @@ pub enum OpenError {
     #[error("the terminal UI needs a terminal, for keys and for the screen")]
     NotATerminal,
     /// It cannot move its cursor.
-    #[error("a terminal of the type '{0}' cannot show screens")]
+    #[error("the terminal type '{0}' cannot show screens")]
     NoScreens(String),
     /// It could not be set up.
     #[error("cannot set up the terminal: {0}")]
@@ -113,7 +113,7 @@ impl Terminal {
         paint: impl FnOnce(&mut Frame<'_>) -> Vec<Link>,
     ) -> io::Result<Drawn> {
         if self.hold.as_ref().is_some_and(|hold| !hold.is_held()) {
-            return Err(io::Error::other("the terminal has been given back"));
+            return Err(io::Error::other("the terminal is restored"));
         }
         let (links, can_link) = (Arc::clone(&self.links), self.options.osc);
         let drawn = self.screen.draw(|frame| {

@@ -85,31 +85,31 @@ const MOVES: [Action; 6] = [
 const STEPS: &[Step] = &[
     Step {
         title: "the matrix",
-        words: "Every line is a component, every column an environment, in the order of the pipeline. \
-                The cursor is on the one cell that is broken, and the pane below it says what runs there, \
-                since when, who put it there and why, and what a rollback would bring back. Look around \
-                with {left} {down} {up} {right}; {next-fault} returns to what is wrong.",
+        words: "Each row is a component, each column an environment, in the order of the pipeline. The \
+                cursor is on the cell that fails. The pane below explains it: the release, since when, who \
+                deployed it and why, and the release that a rollback would restore. Move with {left} {down} \
+                {up} {right}; {next-fault} returns to the failing cell.",
         done: |seen| seen.acted(&MOVES) || seen.acted(&[Action::Diff, Action::Rollback]),
         astray: None,
     },
     Step {
-        title: "what differs",
-        words: "Go back to the broken cell ({next-fault}) and press {diff}: it compares what runs there \
-                with the environment before it.",
+        title: "the difference",
+        words: "Return to the failing cell ({next-fault}) and press {diff} to compare it with the previous \
+                environment.",
         done: |seen| seen.acted(&[Action::Diff]) || seen.is_planned("rollback"),
         astray: None,
     },
     Step {
         title: "a diff",
-        words: "Objects are compared with their like, then line by line; what is noise is hidden, and \
-                secrets stay masked. {next-hunk} and {previous-hunk} go from change to change. {back} goes \
-                back, here and everywhere.",
+        words: "bowline compares object by object, then line by line. It hides noise and masks Secrets. \
+                {next-hunk} and {previous-hunk} move between changes. {back} goes back, here and on every \
+                screen.",
         done: |seen| seen.is_back() || seen.is_planned("rollback"),
         astray: None,
     },
     Step {
         title: "a rollback",
-        words: "The hotfix is well in staging and crashes in production. Put the cursor on it \
+        words: "The hotfix works in staging and crashes in production. Put the cursor on it \
                 ({next-fault}) and press {rollback} to plan a rollback to the last good release. A plan \
                 changes nothing until you confirm it.",
         done: |seen| seen.is_planned("rollback"),
@@ -117,60 +117,59 @@ const STEPS: &[Step] = &[
     },
     Step {
         title: "the confirmation",
-        words: "The plan says what changes, object by object, and why the release between the two is \
-                skipped. The more is at stake, the more is asked for: production wants its name and a \
-                reason. Type  @environment INC-42 rolled back  and press {confirm}; {back} leaves the plan, \
-                and nothing has happened.",
+        words: "The plan shows the changes object by object, and why it skips the release in between. \
+                Production needs a stronger confirmation: its name and a reason. Type  @environment INC-42 \
+                rolled back  and press {confirm}. {back} cancels, and nothing changes.",
         done: |seen| seen.is_confirmed("rollback"),
         astray: Some((
             |seen| !seen.is_planned("rollback"),
-            "You left the plan, and nothing has happened. {rollback} on the broken cell opens it again; \
-             {tour-next} goes on without it.",
+            "You cancelled the plan; nothing was changed. Press {rollback} on the failing cell to open it \
+             again, or {tour-next} to skip this step.",
         )),
     },
     Step {
         title: "the rollout",
-        words: "The change goes on record, and its rollout is followed here until everything is ready. A \
-                hold in your name keeps automation from undoing it, and {undo} would plan the way back. \
-                {back} leaves it running; {go-tasks} lists what is under way.",
+        words: "The audit trail records the change, and this screen follows the rollout until all objects \
+                are ready. A hold in your name stops automation from reverting it; {undo} plans the reverse. \
+                {back} leaves the rollout running; {go-tasks} lists the tasks.",
         done: |seen| seen.is_back(),
         astray: None,
     },
     Step {
         title: "a promotion",
-        words: "Now forward. Put the cursor on something that is ready in staging, such as cart, and press \
-                {promote}: what runs there is planned for the environment that you choose. Rules that stand \
-                against it are told at once.",
+        words: "Now promote. Put the cursor on a component that is ready in staging, such as cart, and \
+                press {promote}: bowline plans its release for the next environment. You see right away if a \
+                rule blocks it.",
         done: |seen| seen.is_planned("promote"),
         astray: None,
     },
     Step {
         title: "a hold",
-        words: "Confirm the promotion, or leave it with {back}. Then press {hold} on any cell: a hold keeps \
-                everybody from moving it until it ends or {unhold} lifts it. Others work here as well; what \
-                they change is told on the last line.",
+        words: "Confirm the promotion, or cancel it with {back}. Then press {hold} on any cell to pin it, \
+                and choose how long: the hold stops every change until it ends or {unhold} removes it. Colleagues work here too; \
+                the line above the keys shows their changes.",
         done: |seen| seen.is_planned("hold"),
         astray: None,
     },
     Step {
-        title: "the record",
-        words: "Confirm the hold, or leave it with {back}. Then {go-audit} shows who did what, when and why, \
-                you too, in chains that nobody can rewrite unseen.",
+        title: "the audit trail",
+        words: "Confirm the hold, or cancel it with {back}. Then {go-audit} shows who changed what, when \
+                and why, including your changes. bowline detects every rewritten entry.",
         done: |seen| seen.acted(&[Action::GoAudit]),
         astray: None,
     },
     Step {
         title: "help",
-        words: "{help} lists the keys of whatever is in front, and runs them. {command} takes commands, \
-                {filter} filters what is shown, and {jump} jumps to anything by a part of its name.",
+        words: "{help} lists the keys of the current screen and runs them. {command} takes commands, \
+                {filter} filters the rows, and {jump} jumps to any object by a part of its name.",
         done: |seen| seen.acted(&[Action::Help]),
         astray: None,
     },
     Step {
         title: "the end",
-        words: "That was the tour. {back} leaves this list. Break whatever you like: nothing here is real, \
-                and nothing of it is left when you leave with {quit}. {tour-off} closes this, and the \
-                command tour begins it again.",
+        words: "This is the end of the tour. {back} leaves this list. You can break anything here: the demo \
+                uses a temporary store and deletes it when you quit with {quit}. {tour-off} closes the tour; \
+                :tour starts it again.",
         done: |seen| seen.acted(&[Action::TourNext]),
         astray: None,
     },

@@ -4,7 +4,7 @@ use crossterm::event::KeyEvent;
 use jiff::Timestamp;
 
 use super::action::{Action, Mode};
-use super::effect::{Answer, Effect};
+use super::effect::{Answer, Effect, Stands};
 use super::keymap::{Key, Step};
 use super::model::{Event, Level, Model, Notice, Subject, Turn, Wish};
 use super::order::Order;
@@ -29,6 +29,7 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
         Event::Focus(focused) => model.focused = focused,
         Event::Mouse(mouse) => super::mouse::used(model, world, now, mouse, &mut effects),
         Event::World(touched) => {
+            tasks::follow(&mut model.tasks, world);
             // Every screen follows, also those behind: going back shows the present.
             each(model, world, now, &mut effects, |screen, turn| {
                 screen.touched(&touched, turn);
@@ -39,7 +40,13 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
             each(model, world, now, &mut effects, Screen::tick);
         }
         Event::Answer(ticket, answer) => answered(model, world, now, ticket, answer, &mut effects),
-        Event::Known(user) => model.ground.user = user,
+        Event::Known(user) => {
+            model.ground.user = user;
+            // Rows say which of them are the user's own.
+            each(model, world, now, &mut effects, |screen, turn| {
+                screen.touched(&[], turn);
+            });
+        }
         Event::Connected(_, Ok(ground)) => {
             model.ground = *ground;
             model.stack.truncate(0);
@@ -85,6 +92,8 @@ fn turn<T>(
         now,
         ground: &model.ground,
         size: model.size,
+        body: super::view::body(model),
+        look: &model.look,
         tasks: &model.tasks,
         log: &model.log,
         effects: Vec::new(),
@@ -246,7 +255,7 @@ fn pressed(
                     model,
                     now,
                     Level::Info,
-                    format!("{unknown} does nothing here; ? lists the keys"),
+                    format!("{unknown} has no action here; ? lists the keys"),
                 );
             }
         }
@@ -255,7 +264,7 @@ fn pressed(
 
 fn pasted(model: &mut Model, world: &World, now: Timestamp, text: &str, effects: &mut Vec<Effect>) {
     if model.over.is_some() {
-        super::prompting::paste(model, world, text);
+        super::prompting::paste(model, world, text, effects);
         return;
     }
     let taken = front(model, world, now, effects, |screen, _| screen.paste(text));
@@ -265,7 +274,7 @@ fn pasted(model: &mut Model, world: &World, now: Timestamp, text: &str, effects:
             model,
             now,
             Level::Warning,
-            "what was pasted was dropped: nothing takes text here",
+            "pasted text ignored: there is no text field here",
         );
     }
 }
@@ -296,7 +305,7 @@ pub(super) fn run(
                 model,
                 now,
                 Level::Info,
-                "nothing is under way here; q leaves bowline",
+                "no operation is running; q quits bowline",
             ),
             _ => close(model),
         },
@@ -314,7 +323,7 @@ pub(super) fn run(
             ))))
         }
         Action::Jump => super::jumping::open(model, world),
-        Action::Filter => super::prompting::filter(model),
+        Action::Filter => super::prompting::filter(model, now),
         action if action.plans() => order(model, world, now, action, effects),
         action => {
             if let Some(wish) = super::opening::screen(model, world, now, action, effects) {
@@ -337,7 +346,7 @@ pub(super) fn quit(model: &mut Model, now: Timestamp, effects: &mut Vec<Effect>)
             model,
             now,
             Level::Warning,
-            "something is being written; leave when that is done, or :q! leaves at once",
+            "a write is in progress; wait until it is done, or :q! quits at once",
         ),
         false => effects.push(Effect::Quit),
     }
@@ -370,6 +379,10 @@ fn answered(
     if let Answer::Applied(became) = &answer {
         settle(model, now, ticket, became);
     }
+    if let Answer::Namespaces(Ok(namespaces)) = &answer {
+        model.ground.namespaces.clone_from(namespaces);
+        super::prompting::refresh(model, world, effects);
+    }
     let mut answer = match answer {
         Answer::Rights(rights) => {
             model.ground.rights = rights;
@@ -385,8 +398,16 @@ fn answered(
         }
         Answer::Exported(Err(why)) => return say(model, now, Level::Error, why),
         Answer::Stands(stands) => {
-            if let Some(repository) = &mut model.ground.repository {
-                repository.stands = Some(stands);
+            let Some(repository) = &mut model.ground.repository else {
+                return;
+            };
+            let trouble = |stands: &Stands| stands.cluster_trouble.clone();
+            let known = repository.stands.as_deref().and_then(trouble);
+            let news = trouble(&stands).filter(|why| known.as_ref() != Some(why));
+            repository.stands = Some(stands);
+            if let Some(why) = news {
+                let words = format!("the cluster beside the repository: {why}");
+                say(model, now, Level::Warning, words);
             }
             return;
         }
@@ -412,7 +433,7 @@ fn settle(model: &mut Model, now: Timestamp, ticket: u64, became: &super::effect
     let outcome = Outcome::of(&task.prepared, became);
     task.state = outcome.task();
     let mut logged = outcome.logged(task, now);
-    logged.bowline = model.ground.aimed(logged.bowline);
+    logged.aim(&model.ground);
     let level = match outcome.is_done() {
         true => Level::Done,
         false => Level::Error,

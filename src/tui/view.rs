@@ -18,6 +18,19 @@ use crate::text;
 /// How soon a search that is not done goes on.
 const AGAIN: SignedDuration = SignedDuration::from_millis(5);
 
+/// The rows of the header and of the footer.
+pub const HEAD: u16 = 2;
+const FOOT: u16 = 1;
+/// The rows that the frame takes from every screen.
+pub const FRAME: u16 = HEAD + FOOT;
+
+/// Returns the columns and the rows that the frame leaves to a screen.
+pub fn body(model: &Model) -> (u16, u16) {
+    let (width, height) = model.size;
+    let tour = tour::height(model, width, height);
+    (width, height.saturating_sub(FRAME + tour))
+}
+
 /// Draws everything; returns when something drawn turns over by itself.
 pub fn view(
     model: &Model,
@@ -39,12 +52,22 @@ pub fn view_noting(model: &Model, world: &World, now: Timestamp, buffer: &mut Bu
     }
     let scene = Scene { world, model };
     let tour = tour::height(model, sheet.width(), height);
-    let (head, foot) = (2.min(height), 1);
-    let body = height.saturating_sub(head + foot + tour);
+    let (head, foot) = (HEAD.min(height), FOOT);
+    let room = height.saturating_sub(head + foot + tour);
+    let told = told(model, sheet.width(), room, now);
+    let said = u16::try_from(told.len()).unwrap_or(u16::MAX);
+    let body = room.saturating_sub(said);
     header(&mut sheet, &scene);
     model.front().view(&mut sheet.rows(head, body), &scene);
     if tour > 0 {
         tour::view(&mut sheet.rows(head + body, tour), model);
+    }
+    if let Some(notice) = model.notice.as_ref().filter(|_| said > 0) {
+        let mut part = sheet.rows(head + body + tour, said);
+        part.turn(notice.ends());
+        for (row, line) in (0..).zip(&told) {
+            part.line(row).skip(1).put(line, notice_role(notice));
+        }
     }
     let mut last = sheet.rows(height.saturating_sub(foot), foot);
     match &model.over {
@@ -53,6 +76,7 @@ pub fn view_noting(model: &Model, world: &World, now: Timestamp, buffer: &mut Bu
     }
     let above = sheet.rows(head, body);
     over(above, model);
+    sheet.to_ascii();
     notes
 }
 
@@ -62,12 +86,17 @@ fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let (now, dot) = (sheet.now, sheet.glyphs.dot);
     let zoned = now.to_zoned(ground.zone.clone());
     let clock = zoned.strftime("%H:%M").to_string();
+    let as_of = match model.front() {
+        Screen::Matrix(matrix) => matrix.as_of(),
+        _ => None,
+    };
     // The clock shows minutes: seconds would draw for nothing.
     let minute = now.as_second().div_euclid(60) * 60 + 60;
-    if let Ok(at) = Timestamp::from_second(minute) {
+    if let Ok(at) = Timestamp::from_second(minute)
+        && as_of.is_none()
+    {
         sheet.turn(at);
     }
-    let (fresh, role) = freshness(sheet, scene.world);
     let armed = ground.armed.filter(|until| now < *until).map(|until| {
         let left = until.duration_since(now).as_secs();
         sheet.turn(
@@ -106,10 +135,23 @@ fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         parts.push((4, one("  simulated".to_owned(), Role::Warning)));
         parts.push((1, one(" data plane".to_owned(), Role::Warning)));
     }
-    let mut right: Vec<Part> = vec![
-        (STAYS, one(format!("  {fresh} "), role)),
-        (2, one(format!("   {clock} "), Role::Muted)),
-    ];
+    let mut right: Vec<Part> = match as_of {
+        // The past is neither live nor stale, and its clock stands still.
+        Some(at) => {
+            let moment = format!(" AS OF {} ", ground.clock(at, now));
+            vec![(
+                STAYS,
+                vec![("  ".to_owned(), Role::Text), (moment, Role::AsOf)],
+            )]
+        }
+        None => {
+            let (fresh, role) = freshness(sheet, scene.world);
+            vec![
+                (STAYS, one(format!("  {fresh} "), role)),
+                (2, one(format!("   {clock} "), Role::Muted)),
+            ]
+        }
+    };
     let mut pen = sheet.line(0);
     pen.skip(1);
     while wide(&parts) + wide(&right) > pen.room() {
@@ -155,13 +197,14 @@ fn least(parts: &[Part]) -> Option<(u8, usize)> {
         .min_by_key(|(need, _)| *need)
 }
 
-/// Says how fresh the data is, of the source that is worst.
+/// Words the freshness of the data: the kinds that are still loading, else the source that is worst.
 fn freshness(sheet: &Sheet<'_>, world: &World) -> (String, Role) {
     let mut stale = None;
+    let mut loading: Vec<&str> = Vec::new();
     for source in Source::ALL {
         match world.freshness(source) {
-            Freshness::Live => {}
-            Freshness::Loading => return ("reading".to_owned(), Role::Progressing),
+            Freshness::Live | Freshness::Absent => {}
+            Freshness::Loading => loading.push(source.word()),
             Freshness::Stale { since, denied, .. } => {
                 let older = stale.is_none_or(|(known, _)| *since < known);
                 if older {
@@ -170,9 +213,18 @@ fn freshness(sheet: &Sheet<'_>, world: &World) -> (String, Role) {
             }
         }
     }
+    match loading.as_slice() {
+        [] => {}
+        [one] => return (format!("loading {one}"), Role::Progressing),
+        [first, rest @ ..] => {
+            let words = format!("loading {first} and {} more", rest.len());
+            return (words, Role::Progressing);
+        }
+    }
     match stale {
+        None if !world.absent_kinds().is_empty() => ("kinds missing".to_owned(), Role::Stale),
         None => ("live".to_owned(), Role::Good),
-        Some((_, true)) => ("not everything may be read".to_owned(), Role::Stale),
+        Some((_, true)) => ("some kinds are not readable".to_owned(), Role::Stale),
         Some((since, false)) => (format!("STALE {}", sheet.age(since)), Role::Stale),
     }
 }
@@ -180,11 +232,6 @@ fn freshness(sheet: &Sheet<'_>, world: &World) -> (String, Role) {
 /// Draws the trail of screens, what the one in front is filtered by, and its totals.
 fn crumbs(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let model = scene.model;
-    let as_of = match model.front() {
-        Screen::Matrix(matrix) => matrix.as_of(),
-        _ => None,
-    };
-    let as_of = as_of.map(|at| format!(" AS OF {} ", model.ground.clock(at, sheet.now)));
     let mut pen = sheet.line(1);
     pen.skip(1);
     for (at, screen) in model.stack.iter().enumerate() {
@@ -197,9 +244,6 @@ fn crumbs(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
             Role::Breadcrumb
         };
         pen.put(&screen.title(), role);
-    }
-    if let Some(as_of) = as_of {
-        pen.skip(2).put(&as_of, Role::AsOf);
     }
     let filter = model.front().filter().map(ToString::to_string);
     if let Some(filter) = filter.filter(|filter| !filter.is_empty()) {
@@ -221,7 +265,7 @@ fn crumbs(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     }
 }
 
-/// Draws the last line: what was said last, the keys of a chord, or what the keys do here.
+/// Draws the last line: the keys of a chord, or what the keys do here.
 fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let model = scene.model;
     let (keymap, modes) = (&model.look.keymap, model.front().modes());
@@ -233,16 +277,19 @@ fn footer(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         pen.put(&so_far, Role::Key).put(" ...", Role::Muted);
         return;
     }
-    if let Some(notice) = &model.notice {
-        let told = told(notice, model.size.0);
-        let last = told.last().map_or(notice.text.as_str(), String::as_str);
-        pen.put(last, notice_role(notice));
-        return;
-    }
-    for (action, word) in model.front().hints() {
-        let Some(keys) = keymap.keys_for(modes, *action) else {
+    let hints = model.front().hints();
+    for group in hints.chunk_by(|(_, one), (_, next)| one == next) {
+        let Some((action, word)) = group.first() else {
             continue;
         };
+        let keys = group.iter();
+        let keys: Vec<String> = keys
+            .filter_map(|(action, _)| keymap.keys_for(modes, *action))
+            .collect();
+        if keys.is_empty() {
+            continue;
+        }
+        let keys = keys.join("/");
         // A key that is refused stays listed, dimmed.
         let refused = action.plans() && model.ground.unwritable(now).is_some();
         let (key, description) = match refused {
@@ -269,25 +316,28 @@ fn notice_role(notice: &Notice) -> Role {
     }
 }
 
-/// Breaks what was said into the lines that it takes, where it is shown in full and one is not enough.
-fn told(notice: &Notice, width: u16) -> Vec<String> {
+/// Breaks the current message into lines; none after it expired or while a prompt is open.
+fn told(model: &Model, width: u16, room: u16, now: Timestamp) -> Vec<String> {
+    let is_free = model.over.is_none() && model.pressed.is_empty();
+    let notice = model.notice.as_ref().filter(|_| is_free);
+    let Some(notice) = notice.filter(|notice| now < notice.ends()) else {
+        return Vec::new();
+    };
     let width = usize::from(width.saturating_sub(2));
-    match notice.whole && text::width(&notice.text) > width {
-        true => wrap(&notice.text, width),
-        false => Vec::new(),
+    let mut lines = wrap(&notice.text, width);
+    let most = match notice.whole {
+        true => usize::from(room),
+        false => 1,
+    };
+    if lines.len() > most {
+        lines.truncate(most);
+        // The dots stand for the lines that do not fit.
+        if let Some(last) = lines.last_mut() {
+            last.push_str(" ...");
+            *last = text::fit(last, width);
+        }
     }
-}
-
-/// Draws what was said, but for its last line, which is in the footer.
-fn notice(sheet: &mut Sheet<'_>, notice: &Notice) {
-    let lines = told(notice, sheet.width());
-    let above = lines.len().saturating_sub(1);
-    let height = u16::try_from(above).unwrap_or(u16::MAX).min(sheet.height());
-    let mut part = sheet.rows(sheet.height() - height, height);
-    part.clear();
-    for (row, line) in (0..height).zip(&lines) {
-        part.line(row).skip(1).put(line, notice_role(notice));
-    }
+    lines
 }
 
 /// Draws the line that is typed.
@@ -295,12 +345,9 @@ fn line(sheet: &mut Sheet<'_>, prompt: &Prompt) {
     let mut pen = sheet.line(0);
     pen.put(prompt.sign(), Role::Prompt);
     let column = pen.column();
-    if let Some(complaint) = &prompt.complaint {
-        pen.skip(40).right(&format!("{complaint} "), Role::Error);
-    }
     let area = Rect {
         x: sheet.area.x + column,
-        width: sheet.area.width.saturating_sub(column) / 2,
+        width: sheet.area.width.saturating_sub(column),
         ..sheet.area
     };
     sheet.part(area).widget(&prompt.line);
@@ -311,11 +358,25 @@ fn over(mut sheet: Sheet<'_>, model: &Model) {
     match &model.over {
         Some(Over::Prompt(prompt)) if !prompt.offers.is_empty() => offers(&mut sheet, prompt),
         Some(Over::Choice(choice)) => choices(&mut sheet, choice),
-        Some(Over::Prompt(_)) => {}
-        None => match &model.notice {
-            Some(said) if model.pressed.is_empty() => notice(&mut sheet, said),
-            _ => which_key(&mut sheet, model),
-        },
+        Some(Over::Prompt(prompt)) => {
+            if let Some(complaint) = &prompt.complaint {
+                complain(&mut sheet, complaint);
+            }
+        }
+        None => which_key(&mut sheet, model),
+    }
+}
+
+/// Draws the mistake of the typed line, above the line.
+fn complain(sheet: &mut Sheet<'_>, complaint: &str) {
+    let width = usize::from(sheet.width().saturating_sub(2));
+    let lines = wrap(complaint, width);
+    let height = u16::try_from(lines.len()).unwrap_or(u16::MAX);
+    let height = height.min(sheet.height());
+    let mut part = sheet.rows(sheet.height() - height, height);
+    part.clear();
+    for (row, line) in (0..height).zip(&lines) {
+        part.line(row).skip(1).put(line, Role::Error);
     }
 }
 

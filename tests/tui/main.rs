@@ -27,6 +27,7 @@ mod echo;
 mod escapes;
 mod hostile;
 mod pty;
+mod slow;
 mod story;
 mod terminal;
 
@@ -87,8 +88,12 @@ fn main() -> ExitCode {
         story::a_moved_selection_is_cheap,
         story::a_screen_without_a_terminal,
         hostile::nothing_foreign_steers_the_terminal,
+        slow::a_context_is_connected_to_beside_the_keyboard,
     ];
-    let on_repository = proofs![story::a_promotion_on_a_repository_is_a_commit];
+    let on_repository = proofs![
+        story::a_promotion_on_a_repository_is_a_commit,
+        slow::a_silent_cluster_beside_a_repository_holds_nothing_up,
+    ];
     let wanted =
         |name: &str| !arguments.list && !arguments.is_filtered_out(&Trial::test(name, || Ok(())));
     let on_cluster = on_both

@@ -206,7 +206,7 @@ impl Pty {
         self.settles();
     }
 
-    /// Waits until the frame that is being written is whole.
+    /// Waits until the frame that is writing is whole.
     pub fn settles(&self) {
         let (written, changed) = &*self.written;
         let mut written = written.lock().unwrap();

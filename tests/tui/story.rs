@@ -175,7 +175,7 @@ pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     assert_eq!(after.len(), before.len() - 1, "{after:?}");
 
     // With work under way it would not let us go.
-    desk.pty.shows("1 removed");
+    desk.pty.shows("1 deleted");
     desk.pty.keys(ESC);
     desk.pty.hides("matrix >");
     let chain = desk.shop.chain("cart-prod").await;
@@ -337,11 +337,7 @@ pub async fn a_screen_without_a_terminal(target: Arc<Target>) {
     assert!(svg.starts_with("<svg ") && svg.contains(">cart<"), "{svg}");
     user.ends("screenshot nonsense", 2, "cannot show nonsense")
         .await;
-    user.ends(
-        "screenshot --theme nonsense",
-        2,
-        "there is no theme nonsense",
-    )
-    .await;
+    user.ends("screenshot --theme nonsense", 2, "unknown theme nonsense")
+        .await;
     user.ends("screenshot --size 5x5", 2, "from 20x5").await;
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use crate::engine::matrix::{self, Cell, Columns, Health};
+use crate::engine::past::Recorded;
 use crate::engine::world::{Key, Labels, Pin, ReleaseRow, SnapshotRow, World};
 
 /// How much text of one row is looked at; hostile names end here.
@@ -117,6 +118,21 @@ impl Facts {
         draft.finish()
     }
 
+    /// Says of a component what the matrix of a past moment says of it: one cell per column.
+    pub fn of_past(component: &Key, cells: &[Recorded<'_>]) -> Self {
+        let mut draft = Draft::default();
+        draft.text.add(&component.name);
+        for (column, recorded) in cells.iter().enumerate() {
+            let Recorded::Ran(cell) = recorded else {
+                continue;
+            };
+            let release = draft.text.add(cell.release);
+            let version = draft.text.add(cell.version);
+            draft.stands(column, cell, release, version, false);
+        }
+        draft.finish()
+    }
+
     /// Says of a pin what runs there.
     pub fn of_pin(view: &View<'_>, pin: &Pin) -> Self {
         let mut draft = Draft::default();
@@ -148,10 +164,14 @@ impl Facts {
         let pins = view.world.pins_naming(&release.key);
         let pins = pins.filter_map(|pin| {
             let pin = view.world.pin(&Key::new(&release.key.namespace, pin))?;
-            let column = view.columns.position(&pin.environment)?;
-            (pin.effective_release(view.now) == &*release.key.name).then_some((pin, column))
+            Some((pin, view.columns.position(&pin.environment)?))
         });
         for (pin, column) in pins {
+            // When a hold ends, this release may become effective, or another one.
+            draft.ends(pin, view.now);
+            if pin.effective_release(view.now) != &*release.key.name {
+                continue;
+            }
             let component = Key {
                 namespace: pin.key.namespace.clone(),
                 name: pin.component.clone(),
@@ -305,11 +325,32 @@ impl Draft {
         release: Span,
         version: Span,
     ) {
-        let small = |number: usize| u16::try_from(number).unwrap_or(u16::MAX - 1);
         let held_by_me = || {
             let mut active = pin.active_holds(view.now);
             active.any(|hold| hold.owner == view.user)
         };
+        let mine = pin.changed_by.as_deref() == Some(view.user) || held_by_me();
+        self.stands(column, cell, release, version, mine);
+        self.ends(pin, view.now);
+    }
+
+    /// Notes when the next hold of a pin ends.
+    fn ends(&mut self, pin: &Pin, now: Timestamp) {
+        let standing = &mut self.facts.standing;
+        let ends = pin
+            .holds
+            .iter()
+            .filter_map(|hold| Some(hold.until.as_ref()?.0));
+        let next = ends.filter(|end| *end > now).min();
+        standing.expires = match (standing.expires, next) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+    }
+
+    /// Adds what a cell says of a place, and counts it.
+    fn stands(&mut self, column: usize, cell: &Cell<'_>, release: Span, version: Span, mine: bool) {
+        let small = |number: usize| u16::try_from(number).unwrap_or(u16::MAX - 1);
         let health = cell.health();
         let place = Place {
             column: small(column),
@@ -319,7 +360,7 @@ impl Draft {
             health: Some(health),
             held: cell.held > 0,
             bad: cell.bad,
-            mine: pin.changed_by.as_deref() == Some(view.user) || held_by_me(),
+            mine,
         };
         let standing = &mut self.facts.standing;
         standing.worst = standing.worst.max(health);
@@ -327,15 +368,6 @@ impl Draft {
         standing.behind = standing.behind.max(place.behind.unwrap_or_default());
         standing.held = standing.held.saturating_add(u16::from(place.held));
         standing.changed = standing.changed.max(cell.changed());
-        let ends = pin
-            .holds
-            .iter()
-            .filter_map(|hold| Some(hold.until.as_ref()?.0));
-        let next = ends.filter(|end| *end > view.now).min();
-        standing.expires = match (standing.expires, next) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
         self.places.push(place);
     }
 

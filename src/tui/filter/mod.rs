@@ -11,6 +11,7 @@
 //! | `release:v1.2*` | runs a release of such a name or version |
 //! | `held`, `bad`, `mine`, `fault` | is held, runs a release that is marked bad, was changed or is held by me, is degraded or lacks its release |
 //! | `marked` | is marked |
+//! | `failing`, `degraded`, `missing`, `progressing`, `ready`, `unknown`, `behind`, `pinned` | is in this state somewhere |
 //! | `!term` | is not what the term keeps |
 //!
 //! Terms about places (health, behind, release, held, bad, mine, fault) hold together: all of them in one
@@ -128,6 +129,55 @@ static KEYWORDS: [(&str, Ask); 5] = [
     ("marked", Ask::Marked),
 ];
 
+/// Words for states, as screens and people say them. A filter is written back with the fields and keywords
+/// that mean the same.
+static STATES: [(&str, OfPlace); 12] = [
+    ("failing", OfPlace::Fault),
+    ("failed", OfPlace::Fault),
+    ("broken", OfPlace::Fault),
+    ("degraded", OfPlace::Health(Health::Degraded)),
+    ("missing", OfPlace::Health(Health::Missing)),
+    ("progressing", OfPlace::Health(Health::Progressing)),
+    ("rolling", OfPlace::Health(Health::Progressing)),
+    ("ready", OfPlace::Health(Health::Ready)),
+    ("healthy", OfPlace::Health(Health::Ready)),
+    ("unknown", OfPlace::Health(Health::Unknown)),
+    ("behind", OfPlace::Behind(Relation::More, 0)),
+    ("pinned", OfPlace::Held),
+];
+
+/// Returns the words that complete the last word of a filter: fields, keywords and words for states, and
+/// after a field its values.
+pub fn completions(text: &str, environments: &[String], releases: &[String]) -> Vec<String> {
+    let last = text.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let word = last.trim_start_matches('!');
+    let sign = last.strip_suffix(word).unwrap_or_default();
+    let with = |field: &str, values: Vec<String>| -> Vec<String> {
+        let values = values.into_iter();
+        values.map(|value| format!("{field}:{value}")).collect()
+    };
+    let known: Vec<String> = match word.split_once(':') {
+        Some(("health", _)) => {
+            let words = Health::ALL
+                .iter()
+                .map(|health| health.word().to_lowercase());
+            with("health", words.collect())
+        }
+        Some(("env", _)) => with("env", environments.to_vec()),
+        Some(("release", _)) => with("release", releases.to_vec()),
+        Some(("behind", _)) => with("behind", vec![">0".to_owned()]),
+        Some(_) => Vec::new(),
+        None => {
+            let fields = read::FIELDS.iter().map(|field| format!("{field}:"));
+            let keywords = KEYWORDS.iter().map(|(word, _)| (*word).to_owned());
+            let states = STATES.iter().map(|(word, _)| (*word).to_owned());
+            fields.chain(keywords).chain(states).collect()
+        }
+    };
+    let fitting = known.into_iter().filter(|known| known.starts_with(word));
+    fitting.map(|known| format!("{sign}{known}")).collect()
+}
+
 /// Reads what is looked for in a text, which has neither places nor labels: words and expressions.
 pub fn words(text: &str) -> Read {
     let is_of_text = |read: &Read| {
@@ -143,11 +193,24 @@ pub fn words(text: &str) -> Read {
         known if is_of_text(&known) => known.filter.terms,
         _ => vec![Term::new(Ask::Word(word.to_owned()))],
     };
+    // Only an expression can be wrong; everything else is a word.
+    let is_expression = |word: &str| word.trim_start_matches('!').starts_with("re:");
+    let wrong = text.split_whitespace().find_map(|word| {
+        let problem = read(word).problem.filter(|_| is_expression(word))?;
+        let before = text.find(word).and_then(|at| text.get(..at));
+        let column = problem.column + before.map_or(0, |before| before.chars().count());
+        Some((word, Problem { column, ..problem }))
+    });
+    let is_wrong = |word: &&str| wrong.as_ref().is_some_and(|(wrong, _)| wrong == word);
     Read {
         filter: Filter {
-            terms: text.split_whitespace().flat_map(term).collect(),
+            terms: text
+                .split_whitespace()
+                .filter(|word| !is_wrong(word))
+                .flat_map(term)
+                .collect(),
         },
-        problem: None,
+        problem: wrong.map(|(_, problem)| problem),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reads a filter while it is typed: what is complete counts, what is not is said with its column.
 
 use super::selector::{Requirement, Selector, Wanted};
-use super::{Ask, Filter, Glob, KEYWORDS, OfPlace, Relation, Term};
+use super::{Ask, Filter, Glob, KEYWORDS, OfPlace, Relation, STATES, Term};
 use crate::engine::matrix::Health;
 
 /// What was read.
@@ -25,7 +25,7 @@ pub struct Problem {
     pub incomplete: bool,
 }
 
-const FIELDS: [&str; 5] = ["re", "health", "behind", "env", "release"];
+pub(super) const FIELDS: [&str; 5] = ["re", "health", "behind", "env", "release"];
 
 /// Reads a filter.
 pub fn read(text: &str) -> Read {
@@ -134,13 +134,19 @@ impl<'t> Cursor<'t> {
         if self.rest().starts_with('"') {
             let word = self.value(start)?;
             return match word.is_empty() {
-                true => Err((start, "there is nothing in the quotes".to_owned())),
+                true => Err((start, "the quotes are empty".to_owned())),
                 false => Ok(Ask::Word(word)),
             };
         }
         let word = self.bare();
-        let keyword = KEYWORDS.iter().find(|(known, _)| *known == word);
-        Ok(keyword.map_or_else(|| Ask::Word(word.to_owned()), |(_, ask)| ask.clone()))
+        if let Some((_, ask)) = KEYWORDS.iter().find(|(known, _)| *known == word) {
+            return Ok(ask.clone());
+        }
+        let state = STATES.iter().find(|(known, _)| *known == word);
+        Ok(match state {
+            Some((_, state)) => Ask::Place(state.clone()),
+            None => Ask::Word(word.to_owned()),
+        })
     }
 
     /// Reads a value: bare, or in quotes with `\"` and `\\` in them. Quotes that are still open end at the
@@ -168,7 +174,7 @@ impl<'t> Cursor<'t> {
         self.at += end.unwrap_or(self.rest().len());
         match self.ends() {
             true => Ok(value),
-            false => Err((start, "a space has to follow the quotes".to_owned())),
+            false => Err((start, "add a space after the quotes".to_owned())),
         }
     }
 
@@ -176,7 +182,7 @@ impl<'t> Cursor<'t> {
         if !FIELDS.contains(&field) {
             let known = FIELDS.map(|field| format!("{field}:")).join(", ");
             let message = format!(
-                "there is no {field}:, only {known}; write it in quotes to look for the text"
+                "unknown field {field}:; the fields are {known}; use quotes to search for the text"
             );
             return Err((start, message));
         }
@@ -184,11 +190,11 @@ impl<'t> Cursor<'t> {
         let value = self.value(start)?;
         if value.is_empty() {
             let example = match field {
-                "re" => "an expression, as in re:^cart-",
-                "health" => "a health, as in health:degraded",
-                "behind" => "a number, as in behind:>0",
-                "env" => "an environment, as in env:production",
-                _ => "a release or a version, as in release:v1.2*",
+                "re" => "a regular expression, for example re:^cart-",
+                "health" => return Err((at, format!("health: needs one of {}", healths()))),
+                "behind" => "a number, for example behind:>0",
+                "env" => "an environment, for example env:production",
+                _ => "a release or a version, for example release:v1.2*",
             };
             return Err((at, format!("{field}: needs {example}")));
         }
@@ -221,8 +227,8 @@ impl<'t> Cursor<'t> {
 
     fn unexpected(&self, inside: &str) -> String {
         match self.rest().chars().next() {
-            Some(c) => format!("{c:?} does not belong in {inside}"),
-            None => format!("{inside} is not complete"),
+            Some(c) => format!("unexpected {c:?} in {inside}"),
+            None => format!("{inside} is incomplete"),
         }
     }
 
@@ -295,16 +301,23 @@ fn health(value: &str) -> Result<Ask, String> {
     let mut fit = Health::ALL
         .iter()
         .filter(|health| word(health).starts_with(&wanted));
-    match (fit.next(), fit.next()) {
-        (Some(health), None) => Ok(Ask::Place(OfPlace::Health(*health))),
-        _ => {
-            let known: Vec<String> = Health::ALL.iter().map(word).collect();
-            Err(format!(
-                "{value} is no health; it is one of {}",
-                known.join(", ")
-            ))
-        }
+    if let (Some(health), None) = (fit.next(), fit.next()) {
+        return Ok(Ask::Place(OfPlace::Health(*health)));
     }
+    let state = STATES.iter().find(|(known, _)| *known == wanted);
+    match state {
+        Some((_, state @ (OfPlace::Health(_) | OfPlace::Fault))) => Ok(Ask::Place(state.clone())),
+        _ => Err(format!("unknown health {value}; use one of {}", healths())),
+    }
+}
+
+/// Lists what can be written after `health:`.
+fn healths() -> String {
+    let known = Health::ALL
+        .iter()
+        .map(|health| health.word().to_lowercase());
+    let known: Vec<String> = known.chain(["failing".to_owned()]).collect();
+    known.join(", ")
 }
 
 fn behind(value: &str) -> Result<Ask, String> {
@@ -315,7 +328,7 @@ fn behind(value: &str) -> Result<Ask, String> {
     match number.parse() {
         Ok(number) => Ok(Ask::Place(OfPlace::Behind(relation, number))),
         Err(_) => Err(format!(
-            "{value} is no number of releases; write behind:2 or behind:>0"
+            "{value} is not a number; write behind:2 or behind:>0"
         )),
     }
 }
@@ -325,5 +338,5 @@ fn cause(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().next_back().unwrap_or_default();
     let cause = last.trim().trim_start_matches("error: ");
-    format!("the expression cannot be read: {cause}")
+    format!("invalid regular expression: {cause}")
 }

@@ -108,6 +108,18 @@ fn what_is_kept() {
         ("!health:degraded", "cart idle"),
         ("health:progressing", "cart"),
         ("fault", "checkout"),
+        ("failing", "checkout"),
+        ("health:failing", "checkout"),
+        ("degraded", "checkout"),
+        ("!degraded", "cart idle"),
+        ("progressing", "cart"),
+        ("rolling", "cart"),
+        ("ready", "checkout"),
+        ("health:healthy", "checkout"),
+        ("missing", ""),
+        ("behind", "checkout"),
+        ("pinned", "cart"),
+        ("\"degraded\"", ""),
         ("behind:>0", "checkout"),
         ("behind:1", "checkout"),
         ("behind:=1", "checkout"),
@@ -178,7 +190,7 @@ fn what_is_wrong_is_said_with_its_column() {
     for (text, rest, column, incomplete, word) in [
         ("health:purple", "", 7, true, "degraded"),
         ("a health:purple b", "a b", 9, false, "degraded"),
-        ("cart health:", "cart", 12, true, "health:degraded"),
+        ("cart health:", "cart", 12, true, "degraded, failing"),
         ("behind:x", "", 7, true, "behind:>0"),
         ("behind:>", "", 7, true, "behind:>0"),
         ("re:(a b", "b", 3, false, "unclosed"),
@@ -191,10 +203,10 @@ fn what_is_wrong_is_said_with_its_column() {
         ("cart -l ", "cart", 8, true, "the name of a label"),
         ("-l a=", "", 5, true, "a value"),
         ("-l a=b,", "", 7, true, "the name of a label"),
-        ("-l a in (b", "", 10, true, "not complete"),
+        ("-l a in (b", "", 10, true, "incomplete"),
         ("-l a in (b;c) d", "d", 10, false, "';'"),
         ("-l a=b;c d", "d", 6, false, "';'"),
-        ("\"\"", "", 0, true, "nothing"),
+        ("\"\"", "", 0, true, "empty"),
         ("\"a\"b c", "c", 0, false, "space"),
     ] {
         let read = read(text);
@@ -317,5 +329,36 @@ proptest! {
                 prop_assert!(old.keeps(&facts, false) || !new.keeps(&facts, false));
             }
         }
+    }
+}
+
+#[test]
+fn the_last_word_is_completed() {
+    let environments = ["staging".to_owned(), "production".to_owned()];
+    let releases = ["cart-v2".to_owned()];
+    for (text, expected) in [
+        ("de", "degraded"),
+        ("cart !he", "!health: !held !healthy"),
+        ("health:p", "health:progressing"),
+        ("env:", "env:staging env:production"),
+        ("a release:c", "release:cart-v2"),
+        ("zz", ""),
+    ] {
+        let found = completions(text, &environments, &releases);
+        assert_eq!(found.join(" "), expected, "{text}");
+    }
+    assert!(completions("", &environments, &releases).len() > 10);
+}
+
+#[test]
+fn in_a_text_only_an_expression_can_be_wrong() {
+    for (text, terms, problem) in [
+        ("held env:x", 2, None),
+        ("image: re:^a", 2, None),
+        ("image: re:[", 1, Some(10)),
+    ] {
+        let read = words(text);
+        assert_eq!(read.filter.terms.len(), terms, "{text}");
+        assert_eq!(read.problem.map(|it| it.column), problem, "{text}");
     }
 }

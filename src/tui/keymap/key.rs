@@ -21,7 +21,7 @@ pub struct Key {
 /// A word that names no key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no key; write a character (P, /), a name (space, enter, esc, tab, backspace, delete, insert, home, end, page-up, page-down, up, down, left, right, f1), either after ctrl-, alt- or shift-"
+    "`{0}` is not a key; write a character (P, /) or a name (space, enter, esc, tab, backspace, delete, insert, home, end, page-up, page-down, up, down, left, right, f1), with ctrl-, alt- or shift- before it if needed"
 )]
 pub struct UnknownKey(pub String);
 

@@ -27,19 +27,19 @@ pub struct Fault {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The file is there and cannot be read.
-    #[error("it cannot be read: {0}")]
+    #[error("cannot read the file: {0}")]
     Unreadable(String),
     /// It is not TOML.
-    #[error("it is not TOML: {0}")]
+    #[error("the file is not valid TOML: {0}")]
     Syntax(String),
     /// It is laid over a keymap that does not exist.
-    #[error("there is no keymap `{name}` to lay it over; there are {}", super::names().join(", "))]
+    #[error("unknown base keymap `{name}`; the keymaps are {}", super::names().join(", "))]
     Base {
         /// What was written.
         name: String,
     },
     /// A list of lines is for a mode that does not exist.
-    #[error("`{word}` is no mode{nearest}; modes are {}", modes())]
+    #[error("unknown mode `{word}`{nearest}; the modes are {}", modes())]
     Mode {
         /// What was written.
         word: String,
@@ -55,7 +55,7 @@ pub enum Problem {
         mode: String,
     },
     /// A line says something that lines do not say.
-    #[error("`{word}` says nothing here{nearest}; a line has on, run and desc")]
+    #[error("unknown field `{word}`{nearest}; a line has on, run and desc")]
     Field {
         /// What was written.
         word: String,
@@ -74,7 +74,7 @@ pub enum Problem {
     #[error(transparent)]
     Key(UnknownKey),
     /// An action that does not exist.
-    #[error("`{word}` is no action{nearest}; the help lists them all")]
+    #[error("unknown action `{word}`{nearest}; the help lists all actions")]
     Action {
         /// What was written.
         word: String,
@@ -83,7 +83,7 @@ pub enum Problem {
     },
     /// A plan on a key that is too easily pressed.
     #[error(
-        "`{keys}` may not open a plan: put {action} on a capital letter, or on keys that end in one"
+        "`{keys}` cannot open a plan: bind {action} to a capital letter, or to keys that end with one"
     )]
     Capital {
         /// The keys.
@@ -93,7 +93,7 @@ pub enum Problem {
     },
     /// A character that text needs.
     #[error(
-        "`{keys}` is typed into text: put {action} on a key with ctrl or alt, or on a named one"
+        "`{keys}` is a text character in this mode: bind {action} to a key with ctrl or alt, or to a named key"
     )]
     Typed {
         /// The keys.
@@ -102,7 +102,7 @@ pub enum Problem {
         action: &'static str,
     },
     /// Keys that mean two things in one mode.
-    #[error("`{keys}` stands in line {first} already; remove one of the two")]
+    #[error("line {first} already binds `{keys}`; remove one of the two lines")]
     Twice {
         /// The keys.
         keys: String,
@@ -111,7 +111,7 @@ pub enum Problem {
     },
     /// Keys that are the beginning of others.
     #[error(
-        "`{keys}` cannot be beside `{other}` in {mode}: one begins the other; choose other keys, or unbind it with on = \"{other}\", run = \"none\""
+        "`{keys}` and `{other}` conflict in {mode}: one is the start of the other; choose other keys, or unbind the other with on = \"{other}\", run = \"none\""
     )]
     Begins {
         /// The keys.
@@ -122,7 +122,7 @@ pub enum Problem {
         mode: &'static str,
     },
     /// Keys are unbound that mean nothing.
-    #[error("`{keys}` means nothing in {mode} to begin with; remove the line")]
+    #[error("`{keys}` has no binding in {mode} that could be removed; remove the line")]
     Unbound {
         /// The keys.
         keys: String,
@@ -182,7 +182,7 @@ pub(super) fn read(source: &Source<'_>) -> Lines {
                     source.place(at),
                     Problem::Missing {
                         field: "base",
-                        why: "the name of the keymap that this one is laid over",
+                        why: "the name of the base keymap",
                     },
                 ),
             },
@@ -221,10 +221,8 @@ impl Lines {
                 self.fault(place, shape());
                 continue;
             };
-            match line(source, mode, &place, table) {
-                Ok(line) => self.lines.push(line),
-                Err(fault) => self.faults.push(fault),
-            }
+            let read = line(source, mode, &place, table, &mut self.faults);
+            self.lines.extend(read);
         }
     }
 
@@ -249,13 +247,16 @@ impl Lines {
     }
 }
 
+/// Reads a line; None where something is wrong with it, each of which becomes a fault.
 fn line(
     source: &Source<'_>,
     mode: Mode,
     whole: &Place,
     table: &DeTable<'_>,
-) -> Result<Line, Fault> {
-    let fault = |place: Place, problem| Err(Fault { place, problem });
+    faults: &mut Vec<Fault>,
+) -> Option<Line> {
+    let known = faults.len();
+    let mut fault = |place: Place, problem| faults.push(Fault { place, problem });
     let (mut on, mut run, mut desc) = (None, None, None);
     for (word, at, value) in entries(table) {
         let slot = match word {
@@ -265,7 +266,8 @@ fn line(
             _ => {
                 let nearest = did_you_mean(word, ["on", "run", "desc"]);
                 let word = word.to_owned();
-                return fault(source.place(at), Problem::Field { word, nearest });
+                fault(source.place(at), Problem::Field { word, nearest });
+                continue;
             }
         };
         let text = value.get_ref().as_str().map(str::trim);
@@ -273,40 +275,64 @@ fn line(
             .filter(|text| !text.is_empty())
             .map(|text| (text, source.place(value.span().start)));
     }
-    let missing = |field, why| Fault {
-        place: whole.clone(),
-        problem: Problem::Missing { field, why },
+    let missing = |field, why| (whole.clone(), Problem::Missing { field, why });
+    let keys = match on {
+        None => {
+            let (place, problem) =
+                missing("on", "the key, or several keys with spaces between them");
+            fault(place, problem);
+            None
+        }
+        Some((on, place)) => match Key::sequence(on) {
+            Ok(keys) => Some((keys, place)),
+            Err(unknown) => {
+                fault(place, Problem::Key(unknown));
+                None
+            }
+        },
     };
-    let (on, place) = on.ok_or_else(|| missing("on", "the key, or keys with spaces between"))?;
-    let keys = match Key::sequence(on) {
-        Ok(keys) => keys,
-        Err(unknown) => return fault(place, Problem::Key(unknown)),
+    // None unbinds the keys.
+    let action = match run {
+        None => {
+            let (place, problem) = missing("run", "the action, or none to remove the binding");
+            fault(place, problem);
+            None
+        }
+        Some((UNBIND, _)) => None,
+        Some((word, at)) => {
+            let action = Action::named(word);
+            if action.is_none() {
+                let nearest = did_you_mean(word, WORDS.iter().map(|(word, _)| *word));
+                let word = word.to_owned();
+                fault(at, Problem::Action { word, nearest });
+            }
+            action
+        }
     };
-    let (word, at) = run.ok_or_else(|| missing("run", "the action, or none to unbind"))?;
-    let mut read = Line {
+    if action.is_some() && desc.is_none() {
+        let (place, problem) = missing("desc", "a short description for the help");
+        fault(place, problem);
+    }
+    if let (Some(action), Some((keys, place))) = (action, &keys) {
+        let printed = || (Key::print(keys), action.word());
+        if action.plans() && !keys.last().is_some_and(|key| key.is_capital()) {
+            let (keys, action) = printed();
+            fault(place.clone(), Problem::Capital { keys, action });
+        }
+        if mode == Mode::Text && keys.first().is_some_and(|key| key.is_typed()) {
+            let (keys, action) = printed();
+            fault(place.clone(), Problem::Typed { keys, action });
+        }
+    }
+    let (keys, place) = keys.filter(|_| faults.len() == known)?;
+    let meaning = match (action, desc) {
+        (Some(action), Some((desc, _))) => Meaning::Run(action, desc.to_owned()),
+        _ => Meaning::Nothing,
+    };
+    Some(Line {
         mode,
         keys,
-        meaning: Meaning::Nothing,
+        meaning,
         place,
-    };
-    if word == UNBIND {
-        return Ok(read);
-    }
-    let Some(action) = Action::named(word) else {
-        let nearest = did_you_mean(word, WORDS.iter().map(|(word, _)| *word));
-        let word = word.to_owned();
-        return fault(at, Problem::Action { word, nearest });
-    };
-    let (desc, _) = desc.ok_or_else(|| missing("desc", "a few words for the help"))?;
-    let printed = || (Key::print(&read.keys), action.word());
-    if action.plans() && !read.keys.last().is_some_and(|key| key.is_capital()) {
-        let (keys, action) = printed();
-        return fault(read.place, Problem::Capital { keys, action });
-    }
-    if mode == Mode::Text && read.keys.first().is_some_and(|key| key.is_typed()) {
-        let (keys, action) = printed();
-        return fault(read.place, Problem::Typed { keys, action });
-    }
-    read.meaning = Meaning::Run(action, desc.to_owned());
-    Ok(read)
+    })
 }

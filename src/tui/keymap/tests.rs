@@ -189,19 +189,19 @@ fn what_is_wrong_is_named_by_line_and_the_rest_counts() {
     for (text, expected) in [
         (
             "[[list]]\non = 'x'\nrun = 'promot'\ndesc = 'd'",
-            "keymap.toml:3:7: `promot` is no action, did you mean `promote`?; the help lists them all",
+            "keymap.toml:3:7: unknown action `promot`, did you mean `promote`?; the help lists all actions",
         ),
         (
             "[[list]]\non = 'ctrl-shift'\nrun = 'open'\ndesc = 'd'",
-            "keymap.toml:2:6: `ctrl-shift` is no key; write a character",
+            "keymap.toml:2:6: `ctrl-shift` is not a key; write a character",
         ),
         (
             "[[lists]]\non = 'x'\nrun = 'open'\ndesc = 'd'",
-            "keymap.toml:1:3: `lists` is no mode, did you mean `list`?; modes are global, list, matrix, diff, plan, text",
+            "keymap.toml:1:3: unknown mode `lists`, did you mean `list`?; the modes are global, list, matrix, diff, plan, text",
         ),
         (
             "\n[[list]]\non = 'x'\nrun = 'open'",
-            "keymap.toml:2:1: the line needs `desc = \"...\"`: a few words for the help",
+            "keymap.toml:2:1: the line needs `desc = \"...\"`: a short description for the help",
         ),
         (
             "list = [{ run = 'open', desc = 'd' }]",
@@ -209,53 +209,53 @@ fn what_is_wrong_is_named_by_line_and_the_rest_counts() {
         ),
         (
             "list = [{ on = 'x', desc = 'd' }]",
-            "the line needs `run = \"...\"`: the action, or none to unbind",
+            "the line needs `run = \"...\"`: the action, or none to remove the binding",
         ),
         (
             "list = [{ on = 'x', run = 'open', des = 'd' }]",
-            "keymap.toml:1:35: `des` says nothing here, did you mean `desc`?; a line has on, run and desc",
+            "keymap.toml:1:35: unknown field `des`, did you mean `desc`?; a line has on, run and desc",
         ),
         ("list = 3", "keymap.toml:1:8: write lines as [[list]]"),
         ("list = ['x']", "keymap.toml:1:9: write lines as [[list]]"),
         (
             "list = [\n{ on = 'x', run = 'open', desc = 'd' },\n{ on = 'x', run = 'sort', desc = 'd' }]",
-            "keymap.toml:3:8: `x` stands in line 2 already; remove one of the two",
+            "keymap.toml:3:8: line 2 already binds `x`; remove one of the two lines",
         ),
         (
             "list = [{ on = 'x', run = 'open', desc = 'd' }, { on = 'x', run = 'sort', desc = 'd' }]",
-            "`x` stands in line 1 already",
+            "line 1 already binds `x`",
         ),
         (
             "global = [{ on = 'g', run = 'top', desc = 'd' }]",
-            "`g` cannot be beside `g g` in global: one begins the other; choose other keys, or unbind it with on = \"g g\", run = \"none\"",
+            "`g` and `g g` conflict in global: one is the start of the other; choose other keys, or unbind the other with on = \"g g\", run = \"none\"",
         ),
         (
             "list = [{ on = 'd d', run = 'diff', desc = 'd' }]",
-            "`d d` cannot be beside `d` in list",
+            "`d d` and `d` conflict in list",
         ),
         (
             "list = [{ on = 'x', run = 'promote', desc = 'd' }]",
-            "keymap.toml:1:16: `x` may not open a plan: put promote on a capital letter, or on keys that end in one",
+            "keymap.toml:1:16: `x` cannot open a plan: bind promote to a capital letter, or to keys that end with one",
         ),
         (
             "list = [{ on = 'alt-P', run = 'promote', desc = 'd' }]",
-            "`alt-P` may not open a plan",
+            "`alt-P` cannot open a plan",
         ),
         (
             "text = [{ on = 'x', run = 'back', desc = 'd' }]",
-            "`x` is typed into text: put back on a key with ctrl or alt, or on a named one",
+            "`x` is a text character in this mode: bind back to a key with ctrl or alt, or to a named key",
         ),
         (
             "text = [{ on = 'space', run = 'back', desc = 'd' }]",
-            "`space` is typed into text",
+            "`space` is a text character",
         ),
         (
             "list = [{ on = 'ctrl-y', run = 'none' }]",
-            "`ctrl-y` means nothing in list to begin with; remove the line",
+            "`ctrl-y` has no binding in list that could be removed; remove the line",
         ),
         (
             "base = 'vi'",
-            "keymap.toml:1:1: there is no keymap `vi` to lay it over; there are default, emacs",
+            "keymap.toml:1:1: unknown base keymap `vi`; the keymaps are default, emacs",
         ),
         (
             "base = 3",
@@ -263,7 +263,7 @@ fn what_is_wrong_is_named_by_line_and_the_rest_counts() {
         ),
         (
             "list = [\n{ on = 'x' \"\n",
-            "keymap.toml:2:12: it is not TOML",
+            "keymap.toml:2:12: the file is not valid TOML",
         ),
     ] {
         let good = "matrix = [{ on = 'ctrl-t', run = 'live', desc = 'now' }]";
@@ -291,7 +291,7 @@ fn faults_come_in_the_order_of_the_file() {
         )),
     );
     let lines: Vec<_> = faults.iter().map(|fault| fault.place.line).collect();
-    assert_eq!(lines, [2, 6, 7, 9]);
+    assert_eq!(lines, [2, 5, 6, 7, 9]);
 }
 
 #[test]
@@ -337,5 +337,14 @@ fn the_page_about_keymaps_is_right() {
     let words = WORDS.iter().map(|(word, _)| *word);
     for word in words.chain(Mode::WORDS.map(|(word, _)| word)) {
         assert!(page.contains(&format!("`{word}`")), "{word}");
+    }
+}
+
+#[test]
+fn two_mistakes_in_a_line_are_two_messages() {
+    let (_, faults) = laid_over("list = [{ on = 'qq-x', run = 'opn', dsc = 'd' }]");
+    for expected in ["qq-x", "unknown action `opn`", "unknown field `dsc`"] {
+        let found = faults.iter().filter(|fault| fault.contains(expected));
+        assert_eq!(found.count(), 1, "{expected}: {faults:?}");
     }
 }

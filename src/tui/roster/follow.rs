@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::{Kind, Roster};
 use crate::engine::matrix::Columns;
+use crate::engine::past::Past;
 use crate::engine::world::feed::Touched;
 use crate::engine::world::{Key, Source, World};
 use crate::tui::filter::{Facts, Matcher, View};
@@ -13,8 +14,43 @@ use crate::tui::filter::{Facts, Matcher, View};
 impl Roster {
     /// Reads everything anew; what is selected and marked stays so where it is still there.
     pub fn rebuild(&mut self, world: &World, now: Timestamp) {
+        let columns = Columns::of(world, self.namespace.as_deref());
+        let keys = self.keys(world).into_iter();
+        let rows = keys.filter_map(|key| {
+            let facts = self.facts(world, &columns, &key, now)?;
+            Some((key, facts))
+        });
+        let rows = rows.collect();
+        self.fill(columns, rows);
+    }
+
+    /// Shows the components of a past moment; selection and marks stay where the component was there.
+    pub fn rebuild_past(&mut self, past: &Past, world: &World, moment: Timestamp) {
+        let namespace = self.namespace.clone();
+        let more = past.environments(namespace.as_deref().unwrap_or_default());
+        let columns = Columns::including(world, namespace.as_deref(), more);
+        let then = past.then(world, &columns, moment);
+        let components = then.components(namespace.as_deref()).into_iter();
+        let rows = components.map(|key| {
+            let facts = Facts::of_past(&key, &then.row(&key));
+            (key, facts)
+        });
+        let rows = rows.collect();
+        self.fill(columns, rows);
+    }
+
+    /// Takes in that a component changed while a past moment is shown: its health then may be known now.
+    pub fn touch_past(&mut self, past: &Past, world: &World, moment: Timestamp, key: &Key) {
+        let then = past.then(world, &self.columns, moment);
+        let there = self.is_here(key) && then.has_component(key);
+        let facts = there.then(|| Facts::of_past(key, &then.row(key)));
+        self.put(key, facts);
+    }
+
+    /// Replaces the rows; selection and marks stay where the object is still there.
+    fn fill(&mut self, columns: Columns, rows: Vec<(Key, Facts)>) {
         let stood = self.position();
-        self.columns = Columns::of(world, self.namespace.as_deref());
+        self.columns = columns;
         self.matcher = Matcher::new(&self.filter, self.columns.names());
         self.rows.clear();
         self.free.clear();
@@ -23,11 +59,9 @@ impl Roster {
         self.shown.clear();
         self.expiries.clear();
         self.totals = super::Totals::default();
-        for key in self.keys(world) {
-            if let Some(facts) = self.facts(world, &key, now) {
-                let slot = self.insert(key, facts);
-                self.order.push(slot);
-            }
+        for (key, facts) in rows {
+            let slot = self.insert(key, facts);
+            self.order.push(slot);
         }
         self.arrange();
         self.marked.retain(|key| self.slots.contains_key(key));
@@ -58,7 +92,7 @@ impl Roster {
         }
         let mut changed = false;
         for key in self.affected(world, touched, key) {
-            let facts = self.facts(world, &key, now);
+            let facts = self.facts(world, &self.columns, &key, now);
             changed |= self.put(&key, facts);
         }
         changed
@@ -66,19 +100,41 @@ impl Roster {
 
     /// Takes in that time went by: holds end. Tells whether any row changed.
     pub fn tick(&mut self, world: &World, now: Timestamp) -> bool {
-        let mut changed = false;
+        let mut affected = BTreeSet::new();
         while let Some((at, slot)) = self.expiries.first().copied() {
             if at > now {
                 break;
             }
             self.expiries.pop_first();
-            let key = self.row(slot).map(|row| row.key.clone());
-            if let Some(key) = key {
-                let facts = self.facts(world, &key, now);
-                changed |= self.put(&key, facts);
+            if let Some(row) = self.row(slot) {
+                affected.extend(self.kin(world, &row.key));
             }
         }
+        let mut changed = false;
+        for key in affected {
+            let facts = self.facts(world, &self.columns, &key, now);
+            changed |= self.put(&key, facts);
+        }
         changed
+    }
+
+    /// Returns a row and the other rows of its component: which release is effective in one environment
+    /// decides how far another one is behind.
+    fn kin(&self, world: &World, key: &Key) -> BTreeSet<Key> {
+        let source = match self.kind {
+            Kind::Components | Kind::Pins => Source::Pins,
+            Kind::Releases => Source::Releases,
+            Kind::Snapshots => Source::Snapshots,
+        };
+        let touched = Touched {
+            source,
+            key: Some(key.clone()),
+            component: match self.kind {
+                Kind::Components => Some(key.name.clone()),
+                _ => world.component_of(source, key).cloned(),
+            },
+        };
+        self.affected(world, &touched, key)
     }
 
     /// Returns when a hold ends next, and with it what a row says.
@@ -160,10 +216,10 @@ impl Roster {
     }
 
     /// Says what there is to say of an object, where it is there.
-    fn facts(&self, world: &World, key: &Key, now: Timestamp) -> Option<Facts> {
+    fn facts(&self, world: &World, columns: &Columns, key: &Key, now: Timestamp) -> Option<Facts> {
         let view = View {
             world,
-            columns: &self.columns,
+            columns,
             user: &self.user,
             now,
         };

@@ -171,6 +171,18 @@ impl Roster {
         }
     }
 
+    /// Returns what the rows are.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Changes who `mine` is about; the rows follow when they are made anew.
+    pub fn set_user(&mut self, user: &str) {
+        if self.user != user {
+            user.clone_into(&mut self.user);
+        }
+    }
+
     /// Returns the environments, as of when the rows were made.
     pub fn columns(&self) -> &Columns {
         &self.columns
@@ -626,6 +638,14 @@ impl Roster {
             .filter_map(|slot| Some(self.row(*slot)?.key.clone()))
             .collect();
         self.marked.extend(shown);
+        self.filter_marks();
+    }
+
+    /// Marks objects again that were marked before, where they are there.
+    pub fn mark_again(&mut self, keys: &[Key]) {
+        let there = keys.iter().filter(|key| self.slots.contains_key(key));
+        let there: Vec<Key> = there.cloned().collect();
+        self.marked.extend(there);
         self.filter_marks();
     }
 

@@ -303,3 +303,38 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_end_of_a_hold_reaches_every_row_of_its_component() {
+    let mut world = world();
+    for (version, minute) in [("v1", 1), ("v2", 2), ("v3", 3)] {
+        world.releases(Event::Applied(release("cart", version, minute)));
+    }
+    // Until 15:00 a hold keeps v1 in development; then v3 is effective there, and staging is behind.
+    let holds = json!([
+        {"id": "h", "owner": "mei", "since": at("09:00:00"), "until": at("15:00:00"), "release": "cart-v1"},
+    ]);
+    world.pins(Event::Applied(held(
+        pin("cart", "development", "v3"),
+        holds,
+    )));
+    world.pins(Event::Applied(pin("cart", "staging", "v2")));
+    for kind in [Kind::Components, Kind::Pins, Kind::Releases] {
+        let made_at = |when| {
+            let mut roster = Roster::new(kind, Some("shop"), "ana");
+            roster.rebuild(&world, when);
+            roster
+        };
+        let standings = |roster: &Roster| {
+            let rows = roster.window(0, 10);
+            let rows = rows.map(|row| (row.key.clone(), *row.standing));
+            rows.collect::<Vec<_>>()
+        };
+        let mut roster = made_at(now());
+        let fresh = made_at(at("15:00:01"));
+        assert_ne!(standings(&roster), standings(&fresh), "{kind:?}");
+        assert!(roster.tick(&world, at("15:00:01")), "{kind:?}");
+        assert_eq!(standings(&roster), standings(&fresh), "{kind:?}");
+        assert_eq!(roster.totals(), fresh.totals(), "{kind:?}");
+    }
+}

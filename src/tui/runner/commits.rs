@@ -23,6 +23,7 @@ impl From<NotCommitted> for Refused {
         Self {
             why: vec![error.to_string()],
             hints: error.hint().into_iter().collect(),
+            ..Self::default()
         }
     }
 }
@@ -60,7 +61,7 @@ fn propose(commits: &Commits<'_>, prepared: &Prepared) -> Result<Proposal, NotCo
 /// Commits what was planned, if the files are still those that were shown.
 pub(super) async fn commit(session: &Session, prepared: &Prepared, shown: &Proposal) -> Became {
     let Some(commits) = Commits::of(&session.connection) else {
-        return Became::Failed("the target is no repository".to_owned().into());
+        return Became::Failed("the target is not a repository".to_owned().into());
     };
     match carry_out(session, &commits, prepared, shown).await {
         Ok(committed) => Became::Committed(Box::new(committed)),
@@ -98,7 +99,7 @@ async fn carry_out(
 pub(super) async fn push(session: &Session, remote: Option<&str>) -> Result<Pushed, Refused> {
     match Commits::of(&session.connection) {
         Some(commits) => Ok(commits.push(remote).await?),
-        None => Err("there is nothing to push: the target is no repository"
+        None => Err("nothing to push: the target is not a repository"
             .to_owned()
             .into()),
     }
@@ -110,12 +111,16 @@ pub async fn look(session: &Session) -> Option<Stands> {
     let looking = tokio::task::spawn_blocking(move || {
         let state = repository.state()?;
         let remotes = repository.tree.work().remotes()?;
-        Ok::<_, crate::git::GitError>(Stands { state, remotes })
+        Ok::<_, crate::git::GitError>(Stands {
+            state,
+            remotes,
+            cluster_trouble: repository.cluster_trouble(),
+        })
     });
     match looking.await {
         Ok(Ok(stands)) => Some(stands),
         Ok(Err(error)) => {
-            tracing::debug!(%error, "where the work tree stands is not known");
+            tracing::debug!(%error, "the state of the work tree is not known yet");
             None
         }
         Err(_) => None,

@@ -22,7 +22,7 @@ pub async fn compare(session: &Session, asked: Comparison) -> Result<Compare, St
     let noise = asked.noise;
     let work = tokio::task::spawn_blocking(move || differences(sides, noise, notes));
     work.await
-        .map_err(|error| format!("comparing broke off: {error}"))
+        .map_err(|error| format!("the comparison failed: {error}"))
 }
 
 async fn sides(

@@ -68,7 +68,7 @@ pub(super) fn export(path: &Path, text: &str) -> Result<PathBuf, String> {
     });
     match written {
         Ok(()) => Ok(std::path::absolute(path).unwrap_or_else(|_| path.to_owned())),
-        Err(error) => Err(format!("{} cannot be written: {error}", path.display())),
+        Err(error) => Err(format!("cannot write {}: {error}", path.display())),
     }
 }
 
@@ -82,7 +82,10 @@ mod tests {
         let file = folder.path().join("incident.md");
         assert_eq!(export(&file, "one").unwrap(), file);
         let error = export(&file, "two").unwrap_err();
-        assert!(error.contains("incident.md cannot be written"), "{error}");
+        assert!(
+            error.starts_with("cannot write ") && error.contains("incident.md"),
+            "{error}"
+        );
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "one");
         assert!(export(&folder.path().join("no/where.md"), "x").is_err());
     }

@@ -42,8 +42,8 @@ pub struct State {
     stale: bool,
     read: Option<Result<Arc<Whole>, String>>,
     rows: Rows<Shown>,
-    /// Where the timeline goes as soon as it is there.
-    export: Option<PathBuf>,
+    /// Where the timeline goes as soon as it is there, and which span it tells of.
+    export: Option<(PathBuf, Span)>,
 }
 
 /// The record as it was read.
@@ -90,10 +90,16 @@ impl State {
         }
     }
 
-    /// Writes the timeline of what is shown to a file, now or as soon as it is there.
-    pub fn export(&mut self, path: PathBuf, ground: &Ground, ticket: Ticket) -> Option<Effect> {
+    /// Writes the timeline of a span, as filtered, to a file; at once, or after the record was read.
+    pub fn export(
+        &mut self,
+        path: PathBuf,
+        span: Span,
+        ground: &Ground,
+        ticket: Ticket,
+    ) -> Option<Effect> {
         let Some(Ok(_)) = &self.read else {
-            self.export = Some(path);
+            self.export = Some((path, span));
             return None;
         };
         // The rows are shown newest first; a story is told from its beginning.
@@ -101,11 +107,17 @@ impl State {
             .rows
             .shown()
             .rev()
+            .filter(|shown| span.contains(shown.row.at))
             .map(|shown| shown.row.clone())
             .collect();
         let mut title = format!("Timeline of {} in {}", ground.namespace, ground.target);
+        for (word, end) in [("from", span.since), ("to", span.until)] {
+            let end = end.map(|end| end.to_zoned(ground.zone.clone()));
+            let words = end.map(|end| end.strftime(" %Y-%m-%d %H:%M:%S %Z").to_string());
+            title += &words.map_or(String::new(), |words| format!(" {word}{words}"));
+        }
         if !self.rows.filter().is_empty() {
-            title += &format!(", as far as it is about {}", self.rows.filter());
+            title += &format!(", only {}", self.rows.filter());
         }
         Some(Effect::Export(ticket, path, audit::markdown(&rows, &title)))
     }
@@ -145,9 +157,9 @@ impl State {
                 self.read = Some(Ok(Arc::new(Whole { record, newest })));
             }
         }
-        if let Some(path) = self.export.take() {
+        if let Some((path, span)) = self.export.take() {
             let ticket = turn.ticket();
-            let wanted = self.export(path, turn.ground, ticket);
+            let wanted = self.export(path, span, turn.ground, ticket);
             turn.effects.extend(wanted);
         }
         None
@@ -306,10 +318,19 @@ fn rows(record: &Record) -> Vec<Row<Shown>> {
         entries.map(str::to_owned).collect()
     };
     let broken = named(&record.verdict.problems);
+    // A missing entry has no row of its own: the rows of its chain show that the chain is broken.
+    let chains: BTreeSet<&str> = record
+        .verdict
+        .problems
+        .iter()
+        .filter(|finding| !entries.contains_key(finding.object.trim_start_matches("auditentry/")))
+        .map(|finding| finding.chain.as_str())
+        .collect();
     let doubted = named(&record.verdict.warnings);
     let timeline = audit::timeline(&record.entries, &Span::default());
     let rows = timeline.into_iter().rev().map(|row| {
-        let standing = match (broken.contains(&row.entry), doubted.contains(&row.entry)) {
+        let is_broken = broken.contains(&row.entry) || chains.contains(row.subject.as_str());
+        let standing = match (is_broken, doubted.contains(&row.entry)) {
             (true, _) => Standing::Broken,
             (false, true) => Standing::Doubted,
             (false, false) => Standing::Whole,

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Handled, Scene, Screen, describe};
+use super::{Handled, Scene, Screen, describe, is_bad};
 use crate::engine::actions::gc::{self, Candidate, Gc};
 use crate::engine::plan::Asked;
 use crate::engine::world::World;
@@ -15,7 +15,7 @@ use crate::tui::model::{Ground, Level, Subject, Turn};
 use crate::tui::pen::Sheet;
 use crate::tui::rows::{Row, Rows, page};
 use crate::tui::theme::Role;
-use crate::tui::widgets::table::{self, Column, Line, MARGIN, Window, cell};
+use crate::tui::widgets::table::{self, Column, Line, MARGIN, Sorted, Window, bad, cell};
 
 /// How often it is worked out anew while objects change: it looks at all of them.
 const PAUSE: SignedDuration = SignedDuration::from_secs(1);
@@ -185,9 +185,12 @@ impl State {
             Role::Muted
         };
         vec![
-            (format!("{going} can go, {}", text::bytes(frees)), role),
             (
-                format!("{staying} stay, {}", text::bytes(kept)),
+                format!("{going} can be deleted, {}", text::bytes(frees)),
+                role,
+            ),
+            (
+                format!("{staying} kept, {}", text::bytes(kept)),
                 Role::Muted,
             ),
         ]
@@ -203,8 +206,8 @@ impl State {
                 self.going = !self.going;
                 self.work_out(turn.world, turn.ground, turn.now);
                 let words = match self.going {
-                    true => "only what can go",
-                    false => "what stays too",
+                    true => "only objects that can be deleted",
+                    false => "kept objects too",
                 };
                 turn.say(Level::Info, words);
             }
@@ -212,7 +215,7 @@ impl State {
                 let (order, words) = match self.order {
                     By::Fate => (By::Size, "the largest first"),
                     By::Size => (By::Age, "the oldest first"),
-                    By::Age => (By::Fate, "what can go first"),
+                    By::Age => (By::Fate, "deletable objects first"),
                 };
                 self.order = order;
                 self.work_out(turn.world, turn.ground, turn.now);
@@ -247,7 +250,7 @@ impl State {
     }
 
     /// Draws it.
-    pub fn view(&self, sheet: &mut Sheet<'_>, _: &Scene<'_>) {
+    pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         if self.stale
             && let Ok(at) = self.at.checked_add(PAUSE)
         {
@@ -261,18 +264,25 @@ impl State {
         let (first, seen) = self.rows.window(height);
         let lines: Vec<Line> = seen
             .into_iter()
-            .map(|(selected, found)| line(sheet, selected, found))
+            .map(|(selected, found)| line(sheet, scene.world, selected, found))
             .collect();
         let window = Window {
             first,
             count: self.rows.len(),
         };
-        table::draw(sheet, COLUMNS, &lines, window);
+        let head = match self.order {
+            By::Fate => None,
+            By::Size => Some("SIZE"),
+            By::Age => Some("AGE"),
+        };
+        let falling = true;
+        let sorted = head.map(|head| Sorted { head, falling });
+        table::draw_sorted(sheet, COLUMNS, &lines, window, sorted);
         if lines.is_empty() {
             let words = match (self.rows.total(), self.going) {
-                (0, true) => "nothing can go; f shows what stays",
-                (0, false) => "there is no release and no snapshot here",
-                _ => "nothing matches the filter; esc clears it",
+                (0, true) => "nothing can be deleted; f shows the kept objects",
+                (0, false) => "this namespace has no releases and no snapshots",
+                _ => "no row matches the filter; esc clears it",
             };
             sheet.line(2).skip(MARGIN).put(words, Role::Muted);
         }
@@ -286,8 +296,12 @@ fn kind(candidate: &Candidate) -> &'static str {
     }
 }
 
-fn line(sheet: &Sheet<'_>, selected: bool, found: &Found) -> Line {
+fn line(sheet: &Sheet<'_>, world: &World, selected: bool, found: &Found) -> Line {
     let candidate = &found.candidate;
+    let mut name = cell(&*candidate.key.name, Role::Text);
+    let key = &candidate.key;
+    let is_marked = candidate.environment.is_none() && is_bad(world, &key.namespace, &key.name);
+    name.extend(is_marked.then(bad));
     let (fate, role, quiet) = match candidate.goes() {
         true => ("goes", Role::Warning, Role::Text),
         false => ("stays", Role::Muted, Role::Muted),
@@ -297,7 +311,7 @@ fn line(sheet: &Sheet<'_>, selected: bool, found: &Found) -> Line {
         cells: vec![
             cell(fate, role),
             cell(kind(candidate), Role::Muted),
-            cell(&*candidate.key.name, Role::Text),
+            name,
             cell(size, quiet),
             cell(sheet.age(found.made), Role::Muted),
             cell(candidate.why(), quiet),

@@ -107,7 +107,9 @@ impl State {
                     Ok(namespaces) => self.lay(turn.ground, namespaces),
                     Err(why) => turn.say(
                         Level::Warning,
-                        format!("namespaces cannot be listed, and :ns NAME goes to one all the same: {why}"),
+                        format!(
+                            "cannot list namespaces; :ns NAME still switches to a namespace: {why}"
+                        ),
                     ),
                 }
                 None
@@ -165,7 +167,7 @@ impl State {
         match action {
             Action::Open if is_here(place, ground) => {
                 turn.wishes.push(Wish::Close);
-                turn.say(Level::Info, format!("{} is where you are", place.name()));
+                turn.say(Level::Info, format!("{} is the current one", place.name()));
             }
             Action::Open => {
                 let there = Destination { context, namespace };
@@ -213,10 +215,10 @@ impl State {
         if lines.is_empty() {
             let words = match self.rows.total() {
                 0 => format!(
-                    "there is no kubeconfig with contexts; you are in {}",
+                    "no kubeconfig with contexts; the target is {}",
                     ground.target
                 ),
-                _ => "nothing matches the filter; esc clears it".to_owned(),
+                _ => "no row matches the filter; esc clears it".to_owned(),
             };
             sheet.line(2).skip(MARGIN).put(&words, Role::Muted);
         }

@@ -165,7 +165,7 @@ impl State {
                 };
                 match self.found.get(self.hit) {
                     Some(at) => self.top = at.saturating_sub(2),
-                    None => turn.say(Level::Info, "nothing is looked for; / looks for something"),
+                    None => turn.say(Level::Info, "no search; press / to search"),
                 }
             }
             Action::Copy => {
@@ -204,7 +204,7 @@ impl State {
         let lines = match &self.text {
             Text::Lines(lines) => lines,
             Text::Reading => {
-                sheet.line(1).skip(3).put("it is being read", Role::Muted);
+                sheet.line(1).skip(3).put("Loading...", Role::Muted);
                 return;
             }
             Text::Failed(why) => {

@@ -217,7 +217,7 @@ impl State {
             let leaves = matches!(action, Action::Back | Action::Interrupt | Action::Quit);
             if leaves && matches!(self.stage, Stage::Reading) {
                 turn.effects.push(Effect::Cancel(self.ticket));
-                self.stage = Stage::Failed("it was left before both sides were read".to_owned());
+                self.stage = Stage::Failed("you left before both sides were loaded".to_owned());
             }
             return Handled::No;
         };
@@ -257,7 +257,7 @@ impl State {
                     turn.effects.push(Effect::Copy(line));
                     turn.say(Level::Info, "the command line is on the clipboard");
                 }
-                None => turn.say(Level::Info, "the plan has a command line; this has none"),
+                None => turn.say(Level::Info, "no command to copy here; the plan has one"),
             },
             _ => return Handled::No,
         }
@@ -274,10 +274,10 @@ impl State {
         let mut objects = shown.rows.objects.iter().map(|(_, row)| *row);
         let mut hunks = shown.rows.hunks.iter().copied();
         let (found, what) = match action {
-            Action::NextHunk => (hunks.find(|row| *row > at), "hunk after this one"),
-            Action::PreviousHunk => (hunks.rfind(|row| *row < at), "hunk before this one"),
-            Action::NextObject => (objects.find(|row| *row > at), "object after this one"),
-            _ => (objects.rfind(|row| *row < at), "object before this one"),
+            Action::NextHunk => (hunks.find(|row| *row > at), "next hunk"),
+            Action::PreviousHunk => (hunks.rfind(|row| *row < at), "previous hunk"),
+            Action::NextObject => (objects.find(|row| *row > at), "next object"),
+            _ => (objects.rfind(|row| *row < at), "previous object"),
         };
         let Some(row) = found else {
             turn.say(Level::Info, format!("there is no {what}"));
@@ -328,7 +328,7 @@ impl State {
 
     fn toggle_noise(&mut self, turn: &mut Turn<'_>) {
         if self.asked.is_none() {
-            let words = "both sides of a plan are rendered: there is no noise in them";
+            let words = "both sides of a plan are rendered and contain no noise";
             return turn.say(Level::Info, words);
         }
         self.noise = !self.noise;

@@ -3,6 +3,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use super::plan::PlanKey;
 use super::{Handled, Scene};
 use crate::tui::action::{Action, Mode};
 use crate::tui::filter::{self, Facts};
@@ -15,7 +16,7 @@ use crate::tui::widgets::table::{self, Column, Line, MARGIN, Window, cell};
 
 const COLUMNS: &[Column] = &[
     Column::new("KEYS", 9, 100),
-    Column::new("WHAT THEY DO", 20, 90),
+    Column::new("DESCRIPTION", 20, 90),
     Column::new("NAME", 10, 45),
     Column::new("WHERE", 7, 40),
 ];
@@ -24,21 +25,22 @@ const COLUMNS: &[Column] = &[
 const FILTERS: &[(&str, &str)] = &[
     (
         "/word",
-        "has the word somewhere; several words have to be there all",
+        "rows that contain the word; several words must all match",
     ),
-    ("/!word", "does not have it"),
-    ("/re:^cart-", "a name that the expression finds"),
+    ("/!word", "rows that do not contain it"),
+    ("/re:^cart-", "names that match the regular expression"),
+    ("/-l team=payments", "rows with these labels, as in kubectl"),
+    ("/health:degraded", "is so somewhere; tab lists the healths"),
+    ("/failing, /degraded, /ready", "is in this state somewhere"),
     (
-        "/-l team=payments",
-        "carries labels, in the forms of kubectl",
+        "/behind, /behind:>1",
+        "rows that are behind the previous environment",
     ),
-    ("/health:degraded", "is so somewhere"),
-    ("/behind:>0", "is behind the environment before"),
     ("/env:production", "is there"),
-    ("/release:v1.2*", "runs such a release"),
+    ("/release:v1.2*", "rows that run such a release"),
     (
         "/held, /bad, /mine, /fault",
-        "is held, runs what is marked bad, is mine, is at fault",
+        "held, running a bad release, changed by you, failing",
     ),
 ];
 
@@ -67,8 +69,8 @@ enum Runs {
 }
 
 impl State {
-    /// Lists the keys of a screen, by its title and modes.
-    pub fn open(of: String, keymap: &Keymap, modes: &[Mode]) -> Self {
+    /// Lists the keys of a screen, by its title and modes. Of a plan, the keys that it takes now.
+    pub fn open(of: String, keymap: &Keymap, modes: &[Mode], plan: Option<&[PlanKey]>) -> Self {
         let mut items: Vec<Item> = Vec::new();
         for (at, mode) in modes.iter().enumerate() {
             // What an earlier mode hides is listed there.
@@ -76,6 +78,12 @@ impl State {
             let earlier = modes.get(..at).unwrap_or_default();
             let hidden = keymap.listing(earlier).len();
             for (keys, action, about) in keymap.listing(mode_and_earlier).into_iter().skip(hidden) {
+                let taken = plan.map(|keys| keys.iter().find(|key| key.action == action));
+                let about = match taken {
+                    Some(Some(key)) => key.does,
+                    Some(None) if !action.is_everywhere() => continue,
+                    Some(None) | None => about,
+                };
                 let known = items
                     .iter_mut()
                     .find(|item| item.runs == Runs::Action(action));
@@ -144,6 +152,7 @@ impl State {
             KeyCode::Backspace if plain => {
                 self.typed.pop();
             }
+            KeyCode::Char('u') if key.modifiers == KeyModifiers::CONTROL => self.typed.clear(),
             _ => return Handled::No,
         }
         self.narrow();
@@ -192,14 +201,15 @@ impl State {
 
     /// Draws it.
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
+        let caret = sheet.glyphs.caret;
         let mut pen = sheet.line(0);
         pen.skip(1)
             .put("find ", Role::Prompt)
             .put(&self.typed, Role::Text)
-            .put("█", Role::Prompt);
+            .put(caret, Role::Prompt);
         if self.typed.is_empty() {
             pen.skip(1)
-                .put("type to narrow, enter runs what is selected", Role::Muted);
+                .put("type to filter, enter runs the selected entry", Role::Muted);
         }
         let height = sheet.height().saturating_sub(1);
         let mut below = sheet.rows(1, height);
@@ -237,7 +247,7 @@ impl State {
         };
         table::draw(&mut below, COLUMNS, &lines, window);
         if lines.is_empty() {
-            let words = "no key and no command has that; esc clears it";
+            let words = "no key and no command matches; esc clears the filter";
             below.line(2).skip(MARGIN).put(words, Role::Muted);
         }
     }

@@ -12,8 +12,10 @@ use crate::engine::revisions::{Pinned, Revision, Revisions, Row};
 use crate::engine::world::{Key, World};
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Compared, Effect, Place, Ticket};
+use crate::tui::filter::{Facts, Filter, Matcher};
 use crate::tui::model::{Level, Turn, Wish};
 use crate::tui::order::Order;
+use crate::tui::screens::matrix::pane::done;
 
 /// The revisions of a pin, and which of them is selected.
 #[derive(Debug)]
@@ -28,6 +30,7 @@ pub struct History {
     selected: Option<i64>,
     /// Those that are marked, the last one last; two at the most.
     marked: Vec<i64>,
+    filter: Filter,
 }
 
 /// What tells whether there is something new.
@@ -56,6 +59,7 @@ impl History {
             found: Found::Reading,
             selected: None,
             marked: Vec::new(),
+            filter: Filter::default(),
         };
         history.ask(turn);
         history
@@ -108,13 +112,31 @@ impl History {
         }
     }
 
-    /// Returns the rows, newest first.
-    fn rows(&self) -> impl Iterator<Item = &Row<Pinned>> {
+    /// Returns the filter.
+    pub fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// Shows what a filter keeps.
+    pub fn set_filter(&mut self, filter: Filter) {
+        self.filter = filter;
+    }
+
+    /// Returns all rows, newest first.
+    fn all(&self) -> impl Iterator<Item = &Row<Pinned>> {
         let rows = match &self.found {
             Found::Known(revisions) => revisions.rows.as_slice(),
             Found::Reading | Found::Failed(_) => &[],
         };
         rows.iter().rev()
+    }
+
+    /// Returns the rows that the filter keeps, newest first.
+    fn rows(&self) -> impl Iterator<Item = &Row<Pinned>> {
+        let matcher = Matcher::new(&self.filter, &[]);
+        let everything = self.filter.is_empty();
+        self.all()
+            .filter(move |row| everything || matcher.keeps(&facts(row), false))
     }
 
     /// Returns which row is selected.
@@ -138,12 +160,17 @@ impl History {
         }
     }
 
-    /// Returns the revision that counts.
-    pub fn current(&self) -> Option<&Revision<Pinned>> {
+    /// Returns the revisions, once they are loaded.
+    pub fn known(&self) -> Option<&Revisions<Pinned>> {
         match &self.found {
-            Found::Known(revisions) => revisions.current().ok(),
+            Found::Known(revisions) => Some(revisions),
             Found::Reading | Found::Failed(_) => None,
         }
+    }
+
+    /// Returns the revision that is effective.
+    fn current(&self) -> Option<&Revision<Pinned>> {
+        self.known()?.current().ok()
     }
 
     fn select(&mut self, at: usize) {
@@ -178,6 +205,7 @@ impl History {
                 self.select(at + 1);
             }
             Action::Unmark => self.marked.clear(),
+            Action::Back if !self.filter.is_empty() => self.filter = Filter::default(),
             Action::Back if !self.marked.is_empty() => self.marked.clear(),
             Action::MarkBad | Action::MarkGood => {
                 let verdict = match action {
@@ -275,6 +303,27 @@ impl History {
     }
 }
 
+/// Returns what a filter finds in a row.
+fn facts(row: &Row<Pinned>) -> Facts {
+    let Row::Known(revision) = row else {
+        return Facts::of_texts([missing(row).as_str()]);
+    };
+    let number = format!("revision {}", revision.number);
+    let content = revision.content.as_ref();
+    let cause = revision.cause.as_ref();
+    let held = content.is_some_and(|content| !content.holds.is_empty());
+    let texts = [
+        Some(number.as_str()),
+        content.map(|content| content.release.name.as_str()),
+        cause.map(|cause| done(cause.action)),
+        cause.and_then(|cause| cause.actor.as_deref()),
+        cause.and_then(|cause| cause.reason.as_deref()),
+        Some(revision.state.word()),
+        held.then_some("held"),
+    ];
+    Facts::of_texts(texts.into_iter().flatten())
+}
+
 /// Returns the number of a row, the last of several that are missing.
 fn number(row: &Row<Pinned>) -> i64 {
     match row {
@@ -288,10 +337,10 @@ fn missing(row: &Row<Pinned>) -> String {
     match row {
         Row::Known(revision) => format!("revision {}", revision.number),
         Row::Missing(gap) if gap.first == gap.last => {
-            format!("revision {}: {} it", gap.first, gap.missing.words())
+            format!("revision {}: {}", gap.first, gap.missing.words())
         }
         Row::Missing(gap) => format!(
-            "revisions {} to {}: {} them",
+            "revisions {} to {}: {}",
             gap.first,
             gap.last,
             gap.missing.words()

@@ -104,6 +104,11 @@ impl State {
         &self.roster
     }
 
+    /// Returns the number of the first row that was drawn last.
+    pub fn first(&self) -> usize {
+        self.first.get()
+    }
+
     /// Returns the rows, to filter them.
     pub fn roster_mut(&mut self) -> &mut Roster {
         &mut self.roster
@@ -213,6 +218,7 @@ impl State {
             one.key.is_none() || matches!(one.source, Source::Environments | Source::Pipelines)
         };
         if touched.is_empty() || touched.iter().any(whole) {
+            self.roster.set_user(&turn.ground.user);
             self.roster.rebuild(turn.world, turn.now);
         } else {
             for one in touched {
@@ -246,7 +252,7 @@ impl State {
             Action::Bottom => roster.select_at(usize::MAX),
             Action::NextFault | Action::PreviousFault => {
                 if !roster.step_to_fault(action == Action::NextFault) {
-                    turn.say(Level::Info, "nothing that is shown is at fault");
+                    turn.say(Level::Info, "no failing row is shown");
                 }
             }
             Action::Mark => {
@@ -316,10 +322,7 @@ impl State {
             return Handled::No;
         };
         let Some(component) = &release.component else {
-            turn.say(
-                Level::Warning,
-                "which component the release is of cannot be told",
-            );
+            turn.say(Level::Warning, "the component of this release is not known");
             return Handled::Yes;
         };
         let here = Key {
@@ -333,10 +336,7 @@ impl State {
                     firsts.map(str::to_owned).collect()
                 });
                 let all = || turn.world.environment_names(&here.namespace);
-                (
-                    "deploy it to which environment?",
-                    firsts.unwrap_or_else(all),
-                )
+                ("deploy to which environment?", firsts.unwrap_or_else(all))
             }
             _ => {
                 let elsewhere = self.roster.columns().names().iter().filter(|environment| {
@@ -344,7 +344,7 @@ impl State {
                     pin.is_some_and(|pin| pin.effective_release(turn.now) != &*release.key.name)
                 });
                 let elsewhere = elsewhere.map(ToString::to_string).collect();
-                ("go back to it in which environment?", elsewhere)
+                ("roll back in which environment?", elsewhere)
             }
         };
         let order = |environment: &String| {
@@ -368,7 +368,10 @@ impl State {
         match environments.as_slice() {
             [] => turn.say(
                 Level::Warning,
-                format!("{} runs wherever {component} does", release.key.name),
+                format!(
+                    "{} already runs in every environment of {component}",
+                    release.key.name
+                ),
             ),
             [one] => turn.wishes.push(Wish::Order(order(one))),
             several => turn.wishes.push(Wish::Choose(Choice {
@@ -412,11 +415,7 @@ impl State {
         let (sort, reversed) = self.roster.sort();
         let name = Sort::ALL.iter().find(|(known, _)| *known == sort);
         let name = name.map_or("", |(_, name)| name);
-        let way = if reversed {
-            ", the other way round"
-        } else {
-            ""
-        };
+        let way = if reversed { ", reversed" } else { "" };
         turn.say(Level::Info, format!("sorted by {name}{way}"));
     }
 
@@ -424,6 +423,9 @@ impl State {
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         if self.roster.totals().rows == 0 {
             return self.nothing(sheet, scene);
+        }
+        if let Some(at) = self.roster.next_expiry() {
+            sheet.turn(at);
         }
         let height = usize::from(sheet.height().saturating_sub(1));
         let selected = self.roster.position().unwrap_or_default();
@@ -441,11 +443,13 @@ impl State {
             first,
             count: self.roster.len(),
         };
-        table::draw(sheet, columns::of(self.kind, self.other), &lines, window);
+        let sorted = columns::sorted(self.kind, self.other, self.roster.sort());
+        let columns = columns::of(self.kind, self.other);
+        table::draw_sorted(sheet, columns, &lines, window, Some(sorted));
         if lines.is_empty() {
             let mut pen = sheet.line(2);
             pen.skip(MARGIN)
-                .put("nothing matches the filter; esc clears it", Role::Muted);
+                .put("no row matches the filter; esc clears it", Role::Muted);
         }
     }
 
@@ -457,8 +461,12 @@ impl State {
             Kind::Pins | Kind::Components => Source::Pins,
         };
         let words = match scene.world.freshness(source) {
-            Freshness::Loading => "the target is being read".to_owned(),
-            Freshness::Stale { why, .. } => format!("{} cannot be read: {why}", self.title()),
+            Freshness::Absent => format!(
+                "the cluster does not have the kind {}; bowline install installs it",
+                source.kind().kind
+            ),
+            Freshness::Loading => "Loading...".to_owned(),
+            Freshness::Stale { why, .. } => format!("cannot read {}: {why}", self.title()),
             Freshness::Live => {
                 let namespace = &scene.model.ground.namespace;
                 format!("there are no {} in namespace {namespace}", self.title())
@@ -486,14 +494,9 @@ pub(super) fn opinion(row: &crate::engine::world::ReleaseRow) -> Option<(String,
 
 /// Writes a command that reads one object.
 pub(super) fn kubectl_get(resource: &str, name: &str, ground: &Ground) -> String {
-    // Nobody but bowline serves a repository.
-    let program = match ground.repository {
-        Some(_) => "bowline",
-        None => "kubectl",
-    };
-    ground.aimed(format!(
-        "{program} get {resource} {} --namespace {} --output yaml",
-        quoted(name),
-        quoted(&ground.namespace)
-    ))
+    let (name, namespace) = (quoted(name), quoted(&ground.namespace));
+    let kubectl = format!("kubectl get {resource} {name} --namespace {namespace} --output yaml");
+    // Nobody but bowline serves a repository or an embedded store.
+    let bowline = || ground.aimed(format!("bowline get {resource} {name} --output yaml"));
+    ground.address.kubectl(&kubectl).unwrap_or_else(bowline)
 }

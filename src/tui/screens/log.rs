@@ -3,6 +3,7 @@
 use super::{Handled, Scene};
 use crate::tui::action::Action;
 use crate::tui::effect::Effect;
+use crate::tui::filter::{Facts, Filter, Matcher};
 use crate::tui::model::{Level, Turn};
 use crate::tui::pen::Sheet;
 use crate::tui::rows::page;
@@ -14,13 +15,14 @@ use crate::tui::widgets::{scrolled, wrap};
 const COLUMNS: &[Column] = &[
     Column::new("WHEN", 8, 80),
     Column::new("COMMAND", 16, 100),
-    Column::new("WHAT BECAME OF IT", 12, 60),
+    Column::new("RESULT", 12, 60),
 ];
 
 /// Which line is selected, counted from the oldest so that new ones do not move it.
 #[derive(Debug, Default)]
 pub struct State {
     at: usize,
+    filter: Filter,
 }
 
 impl State {
@@ -28,23 +30,64 @@ impl State {
     pub fn open(log: &[Logged]) -> Self {
         Self {
             at: log.len().saturating_sub(1),
+            filter: Filter::default(),
         }
+    }
+
+    /// Returns the filter.
+    pub fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// Shows what a filter keeps.
+    pub fn set_filter(&mut self, filter: Filter) {
+        self.filter = filter;
+    }
+
+    /// Returns the numbers of the lines that the filter keeps, the newest first.
+    fn shown(&self, log: &[Logged]) -> Vec<usize> {
+        let matcher = Matcher::new(&self.filter, &[]);
+        let keeps = |logged: &Logged| {
+            let texts = [&logged.bowline, &logged.outcome].into_iter();
+            let texts = texts.chain(&logged.kubectl).map(String::as_str);
+            self.filter.is_empty() || matcher.keeps(&Facts::of_texts(texts), false)
+        };
+        let kept = log.iter().enumerate().rev();
+        kept.filter(|(_, logged)| keeps(logged))
+            .map(|(at, _)| at)
+            .collect()
+    }
+
+    /// Returns where the selected line stands among those that are shown.
+    fn position(&self, shown: &[usize]) -> usize {
+        let at = shown.iter().position(|at| *at <= self.at);
+        at.unwrap_or(shown.len().saturating_sub(1))
     }
 
     /// Does what a key means here.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
-        let last = turn.log.len().saturating_sub(1);
+        let shown = self.shown(turn.log);
         let page = page(turn.size).unsigned_abs();
-        // The newest stands first: up is later.
+        let position = self.position(&shown);
+        let last = shown.len().saturating_sub(1);
+        let mut select = |position: usize| {
+            self.at = shown.get(position.min(last)).copied().unwrap_or_default();
+        };
         match action {
-            Action::Up => self.at = (self.at + 1).min(last),
-            Action::Down => self.at = self.at.saturating_sub(1),
-            Action::PageUp | Action::HalfPageUp => self.at = (self.at + page).min(last),
-            Action::PageDown | Action::HalfPageDown => self.at = self.at.saturating_sub(page),
-            Action::Top => self.at = last,
-            Action::Bottom => self.at = 0,
+            Action::Up => select(position.saturating_sub(1)),
+            Action::Down => select(position + 1),
+            Action::PageUp | Action::HalfPageUp => select(position.saturating_sub(page)),
+            Action::PageDown | Action::HalfPageDown => select(position + page),
+            Action::Top => select(0),
+            Action::Bottom => select(last),
+            Action::Back if !self.filter.is_empty() => self.filter = Filter::default(),
             Action::Copy | Action::CopyCommand | Action::Open => {
-                if let Some(logged) = turn.log.get(self.at) {
+                let selected = shown.get(position).and_then(|at| turn.log.get(*at));
+                if let Some(logged) = selected {
+                    if action == Action::CopyCommand && logged.kubectl.is_empty() {
+                        turn.say(Level::Info, "kubectl cannot reach this target");
+                        return Handled::Yes;
+                    }
                     let (what, line) = match action {
                         Action::CopyCommand => ("kubectl's", logged.kubectl.join("\n")),
                         _ => ("bowline's", logged.bowline.clone()),
@@ -62,23 +105,27 @@ impl State {
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let log = &scene.model.log;
         if log.is_empty() {
-            let words = "nothing was done yet; each action is listed here as a command";
+            let words = "no actions yet; this screen lists each action as a command";
             sheet.line(1).skip(MARGIN).put(words, Role::Muted);
             return;
         }
-        let number = log.len().saturating_sub(1).saturating_sub(self.at);
+        let shown = self.shown(log);
+        if shown.is_empty() {
+            let words = "no row matches the filter; esc clears it";
+            sheet.line(1).skip(MARGIN).put(words, Role::Muted);
+            return;
+        }
+        let number = self.position(&shown);
         let pane = match sheet.height() < 14 {
             true => 0,
             false => sheet.height() / 2,
         };
         let height = sheet.height() - pane;
         let seen = usize::from(height.saturating_sub(1));
-        let first = scrolled(0, number, seen, log.len());
+        let first = scrolled(0, number, seen, shown.len());
         let ground = &scene.model.ground;
-        let lines: Vec<Line> = log
-            .iter()
-            .rev()
-            .enumerate()
+        let listed = shown.iter().filter_map(|at| log.get(*at)).enumerate();
+        let lines: Vec<Line> = listed
             .skip(first)
             .take(seen)
             .map(|(at, logged)| Line {
@@ -93,10 +140,11 @@ impl State {
             .collect();
         let window = Window {
             first,
-            count: log.len(),
+            count: shown.len(),
         };
         table::draw(&mut sheet.rows(0, height), COLUMNS, &lines, window);
-        if let Some(logged) = log.get(self.at).filter(|_| pane > 0) {
+        let selected = shown.get(number).and_then(|at| log.get(*at));
+        if let Some(logged) = selected.filter(|_| pane > 0) {
             explain(&mut sheet.rows(height, pane), logged);
         }
     }
@@ -104,7 +152,11 @@ impl State {
 
 /// Draws the commands of one line in full.
 fn explain(sheet: &mut Sheet<'_>, logged: &Logged) {
-    sheet.rule(0, "y copies bowline's command, Y kubectl's", Role::Title);
+    sheet.rule(
+        0,
+        "y copies the bowline command, Y the kubectl command",
+        Role::Title,
+    );
     let width = usize::from(sheet.width().saturating_sub(MARGIN + 1));
     let mut row = 1;
     let mut put = |words: &str, role| {

@@ -15,14 +15,17 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::Handled;
-use crate::api::audit::AuditEntry;
+use crate::engine::matrix::{self, Columns};
+use crate::engine::past::Recorded;
+use crate::engine::revisions::Made;
 use crate::engine::world::feed::Touched;
-use crate::engine::world::{Key, Source, World};
+use crate::engine::world::{Key, Pin, Source, World};
 use crate::text;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Effect, Place, Ticket};
 use crate::tui::filter::{self, Filter};
 use crate::tui::model::{Level, Subject, Turn};
+use crate::tui::order::quoted;
 use crate::tui::roster::{Kind, Roster, Sort};
 use crate::tui::theme::Role;
 
@@ -42,10 +45,10 @@ pub struct State {
     closed: bool,
     /// Whether the cursor has been put on the worst place.
     placed: bool,
-    /// Who put a pin where it is, by its uid and generation.
-    causes: HashMap<(Box<str>, i64), Option<Box<AuditEntry>>>,
-    /// Which of these was asked for last.
-    asking: Option<(Ticket, (Box<str>, i64))>,
+    /// The changes that made releases effective.
+    made: HashMap<Effective, Made>,
+    /// The request for one of them.
+    asking: Option<(Ticket, Effective)>,
     /// Pins that somebody changed a moment ago.
     recent: HashMap<Key, Timestamp>,
     /// The generations that pins had.
@@ -53,6 +56,24 @@ pub struct State {
     /// The moment that is looked at; the present where there is none.
     travel: Option<travel::Travel>,
     reading: Option<travel::Reading>,
+}
+
+/// A release that is effective in a ReleasePin: its uid, its generation and the release.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Effective {
+    uid: Box<str>,
+    generation: i64,
+    release: Box<str>,
+}
+
+impl Effective {
+    fn of(pin: &Pin, now: Timestamp) -> Self {
+        Self {
+            uid: pin.uid.clone(),
+            generation: pin.generation,
+            release: pin.effective_release(now).into(),
+        }
+    }
 }
 
 impl std::fmt::Debug for State {
@@ -72,6 +93,11 @@ impl State {
     /// Returns the rows, once there are some.
     pub fn roster(&self) -> Option<&Roster> {
         self.roster.as_ref()
+    }
+
+    /// Returns the number of the first row that was drawn last.
+    pub fn first(&self) -> usize {
+        self.first.get()
     }
 
     /// Returns the rows, to filter them.
@@ -96,7 +122,11 @@ impl State {
         let parts = parts.map(|(count, word, role)| (format!("{count} {word}"), role));
         let rows =
             (totals.rows > 0).then(|| (text::counted(totals.rows, "components"), Role::Muted));
-        rows.into_iter().chain(parts).collect()
+        let loading = self
+            .loading()
+            .map(|what| (what.to_owned(), Role::Progressing));
+        let parts = rows.into_iter().chain(parts);
+        loading.into_iter().chain(parts).collect()
     }
 
     /// Returns what the cursor is on.
@@ -106,6 +136,23 @@ impl State {
             component: roster.selected()?.name.clone(),
             environment: roster.columns().names().get(self.column)?.clone(),
         })
+    }
+
+    /// Returns the environment that the cursor is in.
+    fn environment(&self) -> Option<Arc<str>> {
+        let columns = self.roster.as_ref()?.columns();
+        columns.names().get(self.column).cloned()
+    }
+
+    /// Keeps the cursor in its environment when the columns are others.
+    fn keep_column(&mut self, environment: Option<Arc<str>>) {
+        let Some(roster) = &self.roster else {
+            return;
+        };
+        let columns = roster.columns();
+        let found = environment.and_then(|name| columns.position(&name));
+        let last = columns.names().len().saturating_sub(1);
+        self.column = found.unwrap_or(self.column).min(last);
     }
 
     /// Puts the cursor on a place; tells whether it is shown.
@@ -149,6 +196,11 @@ impl State {
     /// Follows what changed in the read model.
     pub fn touched(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
         let ground = turn.ground;
+        self.notice(touched, turn);
+        if self.travel.is_some() {
+            return self.touched_past(touched, turn.world);
+        }
+        let environment = self.environment();
         let fresh = self.roster.is_none();
         let roster = self.roster.get_or_insert_with(|| {
             Roster::new(Kind::Components, Some(&ground.namespace), &ground.user)
@@ -157,17 +209,15 @@ impl State {
             touched.key.is_none()
                 || matches!(touched.source, Source::Environments | Source::Pipelines)
         };
-        if fresh || touched.iter().any(rebuild) {
+        if fresh || touched.is_empty() || touched.iter().any(rebuild) {
+            roster.set_user(&ground.user);
             roster.rebuild(turn.world, turn.now);
         } else {
             for one in touched {
                 roster.touch(turn.world, one, turn.now);
             }
         }
-        self.column = self
-            .column
-            .min(roster.columns().names().len().saturating_sub(1));
-        self.notice(touched, turn);
+        self.keep_column(environment);
         if !self.placed {
             self.place_cursor(turn.world);
         }
@@ -221,7 +271,7 @@ impl State {
 
     /// Lets time go by: holds end, and what was recent is not any more.
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
-        if let Some(roster) = &mut self.roster {
+        if let Some(roster) = self.roster.as_mut().filter(|_| self.travel.is_none()) {
             roster.tick(turn.world, turn.now);
         }
         self.recent
@@ -229,26 +279,27 @@ impl State {
         self.ask_cause(turn);
     }
 
-    /// Asks who put the selected pin where it is, where that is not known yet.
+    /// Asks for the change that made the selected release effective, unless it is known already.
     fn ask_cause(&mut self, turn: &mut Turn<'_>) {
-        let Some(place) = self.place().filter(|_| !self.closed) else {
+        let here = self.travel.is_none() && !self.closed;
+        let Some(place) = self.place().filter(|_| here) else {
             return;
         };
         let component = Key::new(&turn.ground.namespace, &place.component);
         let Some(pin) = turn.world.pin_of(&component, &place.environment) else {
             return;
         };
-        let wanted = (pin.uid.clone(), pin.generation);
+        let wanted = Effective::of(pin, turn.now);
         let asked = self
             .asking
             .as_ref()
             .is_some_and(|(_, asked)| *asked == wanted);
-        if asked || self.causes.contains_key(&wanted) {
+        if asked || self.made.contains_key(&wanted) {
             return;
         }
         let ticket = turn.ticket();
         self.asking = Some((ticket, wanted));
-        turn.effects.push(Effect::Cause(ticket, place));
+        turn.effects.push(Effect::Revisions(ticket, place));
     }
 
     /// Takes what a request brought.
@@ -258,18 +309,31 @@ impl State {
         answer: Answer,
         turn: &mut Turn<'_>,
     ) -> Option<Answer> {
-        match (answer, &self.asking) {
-            (Answer::Cause(_, entry), Some((asked, of))) if *asked == ticket => {
-                // A long session looks at many.
-                if self.causes.len() > 1_000 {
-                    self.causes.clear();
+        let answer = match (answer, self.asking.take()) {
+            (Answer::Revisions(revisions), Some((asked, of))) if asked == ticket => {
+                match revisions {
+                    // The watch is about to bring the newer revision, and the matrix asks again then.
+                    Ok(revisions) if revisions.current == of.generation => {
+                        // A long session looks at many.
+                        if self.made.len() > 1_000 {
+                            self.made.clear();
+                        }
+                        let made = revisions.made(&of.release, turn.now);
+                        self.made.insert(of, made);
+                    }
+                    Ok(_) => {}
+                    Err(why) => {
+                        tracing::debug!(%why, "the revisions of a ReleasePin are not known")
+                    }
                 }
-                self.causes.insert(of.clone(), entry);
-                self.asking = None;
-                None
+                return None;
             }
-            (answer, _) => self.recorded(ticket, answer, turn),
-        }
+            (answer, asking) => {
+                self.asking = asking;
+                answer
+            }
+        };
+        self.recorded(ticket, answer, turn)
     }
 
     /// Does what a key means here.
@@ -283,11 +347,14 @@ impl State {
                 self.step(action == Action::StepBack, turn);
                 return Handled::Yes;
             }
-            Action::Live | Action::Back if self.come_back() => return Handled::Yes,
+            Action::Live | Action::Back | Action::Interrupt if self.come_back(turn) => {
+                self.ask_cause(turn);
+                return Handled::Yes;
+            }
             action if action.plans() && self.travel.is_some() => {
                 turn.say(
                     Level::Warning,
-                    "this is the past: esc comes back to the present, where plans are made",
+                    "this is the past: press esc to return to the present before you plan",
                 );
                 return Handled::Yes;
             }
@@ -311,8 +378,8 @@ impl State {
             Action::Right => self.column = (self.column + 1).min(columns.saturating_sub(1)),
             Action::NextFault | Action::PreviousFault => {
                 match roster.step_to_fault(action == Action::NextFault) {
-                    true => self.go_to_fault(turn.world, turn.now),
-                    false => turn.say(Level::Info, "nothing that is shown is at fault"),
+                    true => self.go_to_fault(turn),
+                    false => turn.say(Level::Info, "no failing row is shown"),
                 }
             }
             Action::Mark => {
@@ -332,11 +399,7 @@ impl State {
                 roster.set_sort(sort, reversed);
                 let name = Sort::ALL.iter().find(|(known, _)| *known == sort);
                 let name = name.map_or("", |(_, name)| name);
-                let way = if reversed {
-                    ", the other way round"
-                } else {
-                    ""
-                };
+                let way = if reversed { ", reversed" } else { "" };
                 turn.say(Level::Info, format!("sorted by {name}{way}"));
             }
             Action::FaultsOnly => {
@@ -345,6 +408,10 @@ impl State {
                     filter::OfPlace::Fault,
                 )));
                 roster.set_filter(filter);
+            }
+            Action::Copy | Action::CopyCommand => {
+                self.copy(action, turn);
+                return Handled::Yes;
             }
             Action::Pane => self.closed = !self.closed,
             Action::Back if !roster.filter().is_empty() => roster.set_filter(Filter::default()),
@@ -355,8 +422,34 @@ impl State {
         Handled::Yes
     }
 
+    /// Copies the release under the cursor, or the command line that shows its row.
+    fn copy(&self, action: Action, turn: &mut Turn<'_>) {
+        let Some(place) = self.place() else {
+            return turn.say(Level::Warning, "select a component first");
+        };
+        let component = Key::new(&turn.ground.namespace, &place.component);
+        let pin = turn.world.pin_of(&component, &place.environment);
+        let text = match (action, pin) {
+            (Action::CopyCommand, _) => {
+                let line = format!("bowline status {}", quoted(&place.component));
+                turn.ground.aimed(line)
+            }
+            (_, Some(pin)) => pin.effective_release(turn.now).to_owned(),
+            (_, None) => {
+                let Place {
+                    component,
+                    environment,
+                } = place;
+                let words = format!("{component} is not deployed in {environment}");
+                return turn.say(Level::Warning, words);
+            }
+        };
+        turn.say(Level::Info, format!("copied {text}"));
+        turn.effects.push(Effect::Copy(text));
+    }
+
     /// Moves the cursor to the column of the selected row that is at fault, if its own is not.
-    fn go_to_fault(&mut self, world: &World, now: Timestamp) {
+    fn go_to_fault(&mut self, turn: &Turn<'_>) {
         let Some((roster, component)) = self
             .roster
             .as_ref()
@@ -364,15 +457,33 @@ impl State {
         else {
             return;
         };
-        let row = crate::engine::matrix::row(world, roster.columns(), component, now);
+        let row = self.cells(turn.world, roster.columns(), component, turn.now);
         let fault = |column: &usize| {
-            let cell = row.get(*column).and_then(Option::as_ref);
+            let cell = row.get(*column).and_then(|recorded| recorded.cell());
             cell.is_some_and(|cell| cell.health().is_fault())
         };
         if !fault(&self.column)
             && let Some(column) = (0..row.len()).rev().find(fault)
         {
             self.column = column;
+        }
+    }
+
+    /// Returns the cells of a row, at the moment that is shown.
+    fn cells<'w>(
+        &'w self,
+        world: &'w World,
+        columns: &'w Columns,
+        component: &Key,
+        now: Timestamp,
+    ) -> Vec<Recorded<'w>> {
+        match &self.travel {
+            Some(travel) => travel.past.then(world, columns, travel.at).row(component),
+            None => {
+                let row = matrix::row(world, columns, component, now).into_iter();
+                row.map(|cell| cell.map_or(Recorded::Nothing, Recorded::Ran))
+                    .collect()
+            }
         }
     }
 }

@@ -21,6 +21,8 @@ pub mod tasks;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use crossterm::event::KeyEvent;
 
 use super::action::{Action, Mode};
@@ -30,8 +32,9 @@ use super::model::{Subject, Turn};
 use super::pen::Sheet;
 use super::roster::Roster;
 use super::theme::Role;
-use crate::engine::world::World;
+use crate::api::release::Verdict;
 use crate::engine::world::feed::Touched;
+use crate::engine::world::{Key, World};
 
 /// What is in front.
 #[derive(Debug)]
@@ -121,8 +124,8 @@ impl Screen {
     }
 
     /// Returns what the footer says of its keys, the most wanted first.
-    pub fn hints(&self) -> &'static [(Action, &'static str)] {
-        match self {
+    pub fn hints(&self) -> Cow<'static, [(Action, &'static str)]> {
+        let hints: &'static [(Action, &'static str)] = match self {
             Self::Matrix(_) => &[
                 (Action::Promote, "promote"),
                 (Action::Rollback, "rollback"),
@@ -135,13 +138,7 @@ impl Screen {
                 (Action::TimeTravel, "time"),
                 (Action::Help, "help"),
             ],
-            Self::Plan(_) => &[
-                (Action::Back, "cancel"),
-                (Action::Confirm, "confirm"),
-                (Action::Editor, "editor"),
-                (Action::Diff, "diff"),
-                (Action::CopyCommand, "copy the command"),
-            ],
+            Self::Plan(state) => return Cow::Owned(state.hints()),
             Self::List(_) => &[
                 (Action::Open, "look into"),
                 (Action::Promote, "promote"),
@@ -164,7 +161,7 @@ impl Screen {
             ],
             Self::Collect(_) => &[
                 (Action::Collect, "collect"),
-                (Action::FaultsOnly, "only what goes"),
+                (Action::FaultsOnly, "only deletable"),
                 (Action::Open, "look into"),
                 (Action::Filter, "filter"),
                 (Action::Sort, "sort"),
@@ -172,16 +169,16 @@ impl Screen {
             ],
             Self::Audit(_) => &[
                 (Action::Open, "open"),
-                (Action::Diff, "what it changed"),
+                (Action::Diff, "its changes"),
                 (Action::Filter, "filter"),
-                (Action::NextFault, "what is broken"),
+                (Action::NextFault, "broken chains"),
                 (Action::Command, "command"),
                 (Action::Help, "help"),
             ],
             Self::Entry(_) => &[
-                (Action::Left, "entry before"),
-                (Action::Right, "entry after"),
-                (Action::Diff, "what it changed"),
+                (Action::Left, "previous entry"),
+                (Action::Right, "next entry"),
+                (Action::Diff, "its changes"),
                 (Action::Open, "as YAML"),
                 (Action::Back, "back"),
                 (Action::Help, "help"),
@@ -194,8 +191,9 @@ impl Screen {
                 (Action::Help, "help"),
             ],
             Self::Log(_) => &[
-                (Action::Copy, "copy bowline's"),
-                (Action::CopyCommand, "copy kubectl's"),
+                (Action::Copy, "copy bowline command"),
+                (Action::CopyCommand, "copy kubectl command"),
+                (Action::Filter, "filter"),
                 (Action::Back, "back"),
                 (Action::Help, "help"),
             ],
@@ -207,7 +205,7 @@ impl Screen {
             ],
             Self::Diff(_) => &[
                 (Action::NextHunk, "next hunk"),
-                (Action::PreviousHunk, "hunk before"),
+                (Action::PreviousHunk, "previous hunk"),
                 (Action::NextObject, "object"),
                 (Action::Fold, "fold"),
                 (Action::Layout, "layout"),
@@ -217,7 +215,7 @@ impl Screen {
                 (Action::Help, "help"),
             ],
             Self::Revisions(_) | Self::Component(_) => &[
-                (Action::Rollback, "roll back to it"),
+                (Action::Rollback, "roll back to this"),
                 (Action::Diff, "diff"),
                 (Action::Promote, "promote"),
                 (Action::Hold, "hold"),
@@ -236,7 +234,8 @@ impl Screen {
                 (Action::Help, "help"),
             ],
             Self::Help(_) => &[(Action::Confirm, "run it"), (Action::Back, "back")],
-        }
+        };
+        Cow::Borrowed(hints)
     }
 
     /// Returns the totals that stand at the right of the trail.
@@ -264,8 +263,17 @@ impl Screen {
             Self::Collect(state) => Some(state.filter()),
             Self::Audit(state) => Some(state.filter()),
             Self::Contexts(state) => Some(state.filter()),
-            _ => None,
+            Self::Log(state) => Some(state.filter()),
+            Self::Since(state) => Some(state.filter()),
+            Self::Component(state) => Some(state.history().filter()),
+            Self::Revisions(state) => Some(state.history().filter()),
+            Self::Plan(_) | Self::Entry(_) | Self::Tasks(_) | Self::Help(_) | Self::Diff(_) => None,
         }
+    }
+
+    /// Tells whether its filter looks for words, because its rows are not in environments.
+    pub fn filters_text(&self) -> bool {
+        !matches!(self, Self::Matrix(_) | Self::List(_))
     }
 
     /// Shows what a filter keeps.
@@ -281,7 +289,11 @@ impl Screen {
             Self::Collect(state) => state.set_filter(filter),
             Self::Audit(state) => state.set_filter(filter),
             Self::Contexts(state) => state.set_filter(filter),
-            _ => {}
+            Self::Log(state) => state.set_filter(filter),
+            Self::Since(state) => state.set_filter(filter),
+            Self::Component(state) => state.history_mut().set_filter(filter),
+            Self::Revisions(state) => state.history_mut().set_filter(filter),
+            Self::Plan(_) | Self::Entry(_) | Self::Tasks(_) | Self::Help(_) | Self::Diff(_) => {}
         }
     }
 
@@ -367,6 +379,7 @@ impl Screen {
     pub fn touched(&mut self, touched: &[Touched], turn: &mut Turn<'_>) {
         match self {
             Self::Matrix(state) => state.touched(touched, turn),
+            Self::Plan(state) => state.touched(touched, turn),
             Self::List(state) => state.touched(touched, turn),
             Self::Collect(state) => state.touched(touched, turn),
             Self::Audit(state) => state.touched(touched, turn),
@@ -380,6 +393,7 @@ impl Screen {
     pub fn tick(&mut self, turn: &mut Turn<'_>) {
         match self {
             Self::Matrix(state) => state.tick(turn),
+            Self::Plan(state) => state.tick(turn),
             Self::List(state) => state.tick(turn),
             Self::Collect(state) => state.tick(turn),
             Self::Audit(state) => state.tick(turn),
@@ -389,8 +403,10 @@ impl Screen {
 
     /// Takes another size of the terminal.
     pub fn resized(&mut self, size: (u16, u16)) {
-        if let Self::Diff(state) = self {
-            state.resized(size);
+        match self {
+            Self::Diff(state) => state.resized(size),
+            Self::Plan(state) => state.resized(),
+            _ => {}
         }
     }
 
@@ -433,6 +449,15 @@ impl Screen {
             Self::Since(state) => state.view(sheet, scene),
         }
     }
+}
+
+/// The word that every list puts behind a release that is marked bad.
+pub(in crate::tui) const BAD: &str = "bad";
+
+/// Tells whether a release is marked bad.
+pub(in crate::tui) fn is_bad(world: &World, namespace: &str, release: &str) -> bool {
+    let row = world.release(&Key::new(namespace, release));
+    row.is_some_and(|row| row.mark == Some(Verdict::Bad))
 }
 
 /// What a screen may look at while it is drawn.

@@ -4,7 +4,13 @@
 //! it follows the rollout, and leaving it leaves that running under tasks.
 
 mod changes;
+mod facts;
+mod follow;
+mod keys;
 mod outcome;
+mod page;
+#[cfg(test)]
+mod tests;
 mod view;
 
 use std::sync::Arc;
@@ -12,10 +18,14 @@ use std::sync::Arc;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::Timestamp;
 
+pub use keys::PlanKey;
 pub use outcome::Outcome;
 
-use super::{Handled, Screen, diff};
-use crate::engine::actions::undo::Undo;
+use keys::Dropped;
+use page::Page;
+
+use super::{Handled, Screen, diff, revisions};
+use crate::engine::actions::rollback::Target;
 use crate::engine::desk;
 use crate::engine::diff::Diff;
 use crate::engine::repository::Proposal;
@@ -26,6 +36,7 @@ use crate::tui::effect::{
 };
 use crate::tui::model::{Level, Subject, Turn, Wish};
 use crate::tui::order::{Order, Prepared};
+use crate::tui::orders;
 use crate::tui::tasks::{self, Task};
 
 /// A plan, from being made to what became of it.
@@ -41,8 +52,20 @@ pub struct State {
     pub stage: Stage,
     /// How far down the changes are scrolled.
     pub scroll: usize,
-    /// How many keys came before the plan was drawn.
-    pub dropped: usize,
+    /// Input that came before the plan was drawn.
+    pub dropped: Dropped,
+    /// Whether the terminal has shown the plan.
+    drawn: bool,
+    /// Whether the terminal has shown the changes.
+    shown: bool,
+    /// The facts of the plan that no longer hold, and who changed them.
+    pub stale: Vec<String>,
+    /// When the facts of a garbage collection were checked last: that reads every release.
+    checked: Option<Timestamp>,
+    /// Whether something changed since.
+    late: bool,
+    /// The text that the user typed before the plan was made again.
+    typed: String,
     /// The reason that was given.
     pub reason: Option<String>,
     /// What changes in the files, where the target is a repository.
@@ -87,7 +110,13 @@ impl State {
             opened: turn.now,
             stage: Stage::Planning,
             scroll: 0,
-            dropped: 0,
+            dropped: Dropped::default(),
+            drawn: false,
+            shown: false,
+            stale: Vec::new(),
+            checked: None,
+            late: false,
+            typed: String::new(),
             reason: None,
             files: None,
         }
@@ -119,52 +148,44 @@ impl State {
         }
     }
 
-    /// Takes a key before it is looked up: text of the confirmation, or the key that confirms.
+    /// Takes a key before it is looked up: text of the confirmation, or a key that comes too early.
     pub fn key(&mut self, key: KeyEvent, turn: &mut Turn<'_>) -> Handled {
+        if self.is_early() {
+            return self.drop_key(key, turn);
+        }
         let Stage::Asking(_, _, confirmation) = &mut self.stage else {
             return Handled::No;
         };
+        if !confirmation.takes_text() {
+            return Handled::No;
+        }
         let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
-        match (confirmation.takes_text(), key.code) {
-            (true, KeyCode::Enter) if confirmation.editor && plain => {
-                confirmation.input(key);
-                Handled::Yes
-            }
-            (true, KeyCode::Char(_) | KeyCode::Backspace | KeyCode::Delete) if plain => {
-                confirmation.input(key);
-                Handled::Yes
-            }
-            (true, KeyCode::Left | KeyCode::Right | KeyCode::Home | KeyCode::End) => {
-                confirmation.input(key);
-                Handled::Yes
-            }
-            (true, KeyCode::Up | KeyCode::Down) if confirmation.editor => {
-                confirmation.input(key);
-                Handled::Yes
-            }
-            (true, KeyCode::Char('w' | 'u' | 'k' | 'a'))
-                if key.modifiers == KeyModifiers::CONTROL =>
-            {
-                confirmation.input(key);
-                Handled::Yes
-            }
-            (false, KeyCode::Char('y')) if plain => {
-                self.confirm(turn);
-                Handled::Yes
-            }
-            _ => Handled::No,
+        let is_text = match key.code {
+            KeyCode::Enter => confirmation.editor && plain,
+            KeyCode::Char('w' | 'u' | 'k' | 'a') if key.modifiers == KeyModifiers::CONTROL => true,
+            KeyCode::Char(_) | KeyCode::Backspace | KeyCode::Delete => plain,
+            KeyCode::Left | KeyCode::Right | KeyCode::Home | KeyCode::End => true,
+            KeyCode::Up | KeyCode::Down => confirmation.editor,
+            _ => false,
+        };
+        if is_text {
+            confirmation.input(key);
+        }
+        match is_text {
+            true => Handled::Yes,
+            false => Handled::No,
         }
     }
 
     /// Takes text that was pasted into the confirmation.
     pub fn paste(&mut self, text: &str) -> Handled {
+        if self.is_early() {
+            self.dropped.pastes += 1;
+            return Handled::Yes;
+        }
         match &mut self.stage {
             Stage::Asking(_, _, confirmation) if confirmation.takes_text() => {
                 confirmation.paste(text);
-                Handled::Yes
-            }
-            Stage::Planning => {
-                self.dropped += 1;
                 Handled::Yes
             }
             _ => Handled::No,
@@ -173,32 +194,39 @@ impl State {
 
     /// Does what a key means here.
     pub fn act(&mut self, action: Action, turn: &mut Turn<'_>) -> Handled {
-        let page = usize::from(turn.size.1 / 2).max(1);
+        if !self.takes(action) {
+            // A wheel that turns too early scrolls nothing.
+            return match self.is_early() && !keys::leaves(action) {
+                true => Handled::Yes,
+                false => Handled::No,
+            };
+        }
         match action {
-            Action::Back | Action::Interrupt => return self.leave(turn),
-            _ if matches!(self.stage, Stage::Planning) => self.dropped += 1,
-            Action::Up => self.scroll = self.scroll.saturating_sub(1),
-            Action::Down => self.scroll += 1,
-            Action::PageUp | Action::HalfPageUp => self.scroll = self.scroll.saturating_sub(page),
-            Action::PageDown | Action::HalfPageDown => self.scroll += page,
-            Action::Top => self.scroll = 0,
-            Action::Bottom => self.scroll = usize::MAX / 2,
-            Action::CopyCommand | Action::Copy => {
-                let line = self.order.command_line(self.reason.as_deref());
+            Action::Back | Action::Interrupt | Action::Quit => self.leave(turn),
+            Action::Up
+            | Action::Down
+            | Action::PageUp
+            | Action::PageDown
+            | Action::HalfPageUp
+            | Action::HalfPageDown
+            | Action::Top
+            | Action::Bottom => self.scroll_by(action, turn),
+            Action::CopyCommand => {
+                let line = self.order.command_line(self.typed_reason().as_deref());
                 let line = turn.ground.aimed(line);
                 turn.effects.push(Effect::Copy(line));
                 turn.say(Level::Info, "the command line is on the clipboard");
             }
+            Action::Apply => self.confirm(turn),
             Action::Confirm | Action::Open => match &mut self.stage {
                 Stage::Asking(_, _, confirmation) => {
                     // The default is Cancel: only what was typed, or the button that was chosen, applies.
                     match confirmation.takes_text() || confirmation.apply {
                         true => self.confirm(turn),
-                        false => turn.wishes.push(Wish::Close),
+                        false => self.leave(turn),
                     }
                 }
-                Stage::Refused(_) | Stage::Applied(..) => return self.leave(turn),
-                Stage::Planning | Stage::Applying(..) => {}
+                _ => self.leave(turn),
             },
             Action::NextField | Action::Left | Action::Right => {
                 if let Stage::Asking(_, _, confirmation) = &mut self.stage {
@@ -210,27 +238,61 @@ impl State {
                     confirmation.editor = !confirmation.editor;
                 }
             }
-            Action::Undo => return self.undo(turn),
+            Action::PlanAgain => self.plan_again(turn),
+            Action::Undo => self.undo(turn),
             Action::Diff => self.differences(turn),
             _ => return Handled::No,
         }
         Handled::Yes
     }
 
+    fn scroll_by(&mut self, action: Action, turn: &Turn<'_>) {
+        let page = Page::of(self, &page::Sight::of_turn(turn));
+        let (at, last) = (self.scroll.min(page.last()), page.last());
+        let step = page.room.max(1);
+        self.scroll = match action {
+            Action::Up => at.saturating_sub(1),
+            Action::Down => at + 1,
+            Action::PageUp => at.saturating_sub(step),
+            Action::PageDown => at + step,
+            Action::HalfPageUp => at.saturating_sub(step.div_ceil(2)),
+            Action::HalfPageDown => at + step.div_ceil(2),
+            Action::Top => 0,
+            _ => last,
+        }
+        .min(last);
+    }
+
+    /// Takes another size of the terminal.
+    pub fn resized(&mut self) {
+        if let Stage::Asking(_, _, confirmation) = &mut self.stage {
+            confirmation.resized();
+        }
+    }
+
     /// Leaves the screen; what was applied goes on.
-    fn leave(&mut self, turn: &mut Turn<'_>) -> Handled {
+    fn leave(&mut self, turn: &mut Turn<'_>) {
         if let Stage::Asking(_, _, confirmation) = &mut self.stage
             && confirmation.editor
-            && !confirmation.demand.is_key()
         {
             confirmation.editor = false;
-            return Handled::Yes;
+            return;
         }
         if matches!(self.stage, Stage::Planning | Stage::Asking(..)) {
             turn.effects.push(Effect::Cancel(self.ticket));
         }
         turn.wishes.push(Wish::Close);
-        Handled::Yes
+    }
+
+    /// Returns the reason that was given, or that is typed so far.
+    fn typed_reason(&self) -> Option<String> {
+        match &self.stage {
+            Stage::Asking(_, _, confirmation) => {
+                let read = confirmation.demand.read(&confirmation.typed());
+                read.ok().flatten()
+            }
+            _ => self.reason.clone(),
+        }
     }
 
     /// Opens what changes as a diff of its own.
@@ -243,9 +305,9 @@ impl State {
         };
         let (Prepared::Moves(draft), Shown::Diffs(diffs)) = (&**prepared, shown) else {
             let words = match shown {
-                Shown::Rendering => "what changes is still being rendered",
-                Shown::Failed(_) => "what changes cannot be rendered",
-                Shown::Diffs(_) => "this changes no object in an environment",
+                Shown::Rendering => "the changes are still loading",
+                Shown::Failed(_) => "the changes cannot be rendered",
+                Shown::Diffs(_) => "this action changes no object in an environment",
             };
             return turn.say(Level::Info, words);
         };
@@ -263,8 +325,8 @@ impl State {
                 (before, format!("{place}, release {}", item.to.name))
             }
             items => (
-                "what runs now".to_owned(),
-                format!("what the plan brings to {} components", items.len()),
+                "current state".to_owned(),
+                format!("planned state of {} components", items.len()),
             ),
         };
         let compare = Compare {
@@ -283,48 +345,58 @@ impl State {
     }
 
     /// Plans the reverse of what was just done.
-    fn undo(&mut self, turn: &mut Turn<'_>) -> Handled {
-        let Stage::Applied(_, _, outcome) = &self.stage else {
-            turn.say(Level::Info, "nothing was done here that could be undone");
-            return Handled::Yes;
+    fn undo(&mut self, turn: &mut Turn<'_>) {
+        let Stage::Applied(prepared, _, outcome) = &self.stage else {
+            return;
         };
-        let place = match &self.order {
-            Order::Move(order) => order.place(),
-            Order::Mark(_) | Order::Collect(_) => None,
-        };
-        let (Some((component, environment)), true) = (place, outcome.can_be_undone()) else {
-            turn.say(Level::Info, "only a change of one pin is undone");
-            return Handled::Yes;
+        let Some(order) = orders::undo_of(&outcome.undone(prepared)) else {
+            return;
         };
         let mut rolling = outcome.rolling.iter();
-        if let Some(why) = rolling.find_map(|(pin, at)| tasks::overtaken(turn.world, pin, *at)) {
-            turn.say(Level::Warning, why);
-            return Handled::Yes;
+        let overtaken =
+            rolling.find_map(|one| tasks::overtaken(turn.world, &one.pin, one.revision));
+        if let Some(why) = overtaken {
+            return turn.say(Level::Warning, why);
         }
-        let undo = Undo {
-            component: component.to_owned(),
-            environment: environment.to_owned(),
-        };
         turn.wishes.push(Wish::Close);
-        turn.wishes
-            .push(Wish::Order(Order::Move(desk::Order::Undo(undo))));
-        Handled::Yes
+        turn.wishes.push(Wish::Order(order));
     }
 
-    /// Says why the plan cannot be applied, whatever is typed.
-    pub(super) fn obstacle(&self, turn_unwritable: Option<&str>) -> Option<String> {
+    /// Returns where a revision has to be chosen, because which one was good is not known.
+    fn choosing(&self, refused: &Refused) -> Option<Place> {
+        let Order::Move(desk::Order::Rollback {
+            component,
+            environment,
+            to: Target::LastGood,
+            ..
+        }) = &self.order
+        else {
+            return None;
+        };
+        refused
+            .chooses_revision
+            .then(|| Place::new(component, environment))
+    }
+
+    /// Says why the plan cannot be applied, whatever the user types.
+    fn obstacle(&self, sight: &page::Sight<'_>) -> Option<String> {
         let Stage::Asking(prepared, shown, confirmation) = &self.stage else {
             return None;
         };
-        if let Some(why) = turn_unwritable {
+        // A typed confirmation arms a protected context for this plan alone.
+        let unwritable = match sight.ground.protected {
+            true => None,
+            false => sight.ground.unwritable(sight.now),
+        };
+        if let Some(why) = unwritable {
             return Some(format!("read-only: {why}"));
         }
         if is_idle(prepared) {
             let words = match **prepared {
-                Prepared::Collection(_) => "nothing can go: all of it is needed, new or young",
-                Prepared::Moves(_) | Prepared::Mark(_) => {
-                    "there is nothing to do: it is so already"
+                Prepared::Collection(_) => {
+                    "nothing can be deleted: all objects are in use, among the newest, or too young"
                 }
+                Prepared::Moves(_) | Prepared::Mark(_) => "Already running this release",
             };
             return Some(words.to_owned());
         }
@@ -333,24 +405,27 @@ impl State {
             .as_ref()
             .is_some_and(|files| files.edits.is_empty())
         {
-            return Some("there is nothing to do: no file would change".to_owned());
+            return Some("nothing to do: no file would change".to_owned());
+        }
+        if !self.stale.is_empty() {
+            let keys = sight.keys_for(self.modes(), Action::PlanAgain);
+            return Some(format!("out of date: {keys} plans again"));
         }
         match shown {
             Shown::Failed(why) => Some(why.clone()),
             Shown::Rendering if confirmation.demand.shown => {
-                Some("what changes is still being rendered".to_owned())
+                Some("the changes are still being rendered".to_owned())
             }
             Shown::Rendering | Shown::Diffs(_) => None,
         }
     }
 
     fn confirm(&mut self, turn: &mut Turn<'_>) {
-        // A typed confirmation arms a protected context for this plan alone.
-        let unwritable = match turn.ground.protected {
-            true => None,
-            false => turn.ground.unwritable(turn.now),
-        };
-        let obstacle = self.obstacle(unwritable);
+        self.check(turn);
+        let sight = page::Sight::of_turn(turn);
+        let unreadable = || Page::of(self, &sight).unreadable;
+        let obstacle = self.obstacle(&sight).or_else(unreadable);
+        let unseen = !self.shown;
         let Stage::Asking(_, _, confirmation) = &mut self.stage else {
             return;
         };
@@ -358,9 +433,14 @@ impl State {
             confirmation.complaint = Some(obstacle);
             return;
         }
+        if confirmation.demand.shown && unseen {
+            confirmation.complaint = Some("the changes were not on the screen yet".to_owned());
+            return;
+        }
         let Some(reason) = confirmation.accept() else {
             return;
         };
+        self.typed = confirmation.typed();
         let planning = std::mem::replace(&mut self.stage, Stage::Planning);
         let Stage::Asking(mut prepared, shown, _) = planning else {
             return;
@@ -383,6 +463,7 @@ impl State {
             state: tasks::State::Applying,
         })));
         self.stage = Stage::Applying(prepared, shown);
+        self.scroll = 0;
     }
 
     /// Takes what a request brought.
@@ -399,19 +480,30 @@ impl State {
             Answer::Planned(Ok(planned)) => {
                 let Planned { prepared, files } = *planned;
                 self.files = files;
-                let mut demand = Demand::of(&prepared, turn.world);
-                if turn.ground.protected && turn.ground.unwritable(turn.now).is_some() {
-                    demand.on_protected(&turn.ground.target);
-                }
-                let confirmation = Confirmation::new(demand);
+                self.drawn = false;
+                self.shown = false;
+                let mut confirmation = Confirmation::new(demand(&prepared, turn));
+                confirmation.retype(&self.typed);
                 let shown = match *prepared {
                     Prepared::Moves(_) => Shown::Rendering,
                     Prepared::Mark(_) | Prepared::Collection(_) => Shown::Diffs(Vec::new()),
                 };
                 self.stage = Stage::Asking(prepared, shown, Box::new(confirmation));
+                self.check(turn);
             }
-            Answer::Planned(Err(refused)) => self.stage = Stage::Refused(refused),
+            Answer::Planned(Err(refused)) => match self.choosing(&refused) {
+                Some(place) => {
+                    let why = refused.why.join("; ");
+                    let opened = revisions::State::open(place, turn);
+                    turn.wishes.push(Wish::Close);
+                    turn.open(Screen::Revisions(Box::new(opened)));
+                    let words = format!("{why}: choose a revision and press R to roll back to it");
+                    turn.say(Level::Warning, words);
+                }
+                None => self.stage = Stage::Refused(refused),
+            },
             Answer::Shown(rendered) => {
+                self.shown = false;
                 if let Stage::Asking(prepared, shown, confirmation) = &mut self.stage {
                     // What was complained of may have been that it was not there yet.
                     confirmation.complaint = None;
@@ -429,6 +521,7 @@ impl State {
                 self.stage = match planning {
                     Stage::Applying(prepared, shown) => {
                         let outcome = Outcome::of(&prepared, &became);
+                        self.scroll = 0;
                         Stage::Applied(prepared, shown, outcome)
                     }
                     other => other,
@@ -438,6 +531,15 @@ impl State {
         }
         None
     }
+}
+
+/// Returns what the user has to type before a plan is applied.
+fn demand(prepared: &Prepared, turn: &Turn<'_>) -> Demand {
+    let mut demand = Demand::of(prepared, turn.world);
+    if turn.ground.protected && turn.ground.unwritable(turn.now).is_some() {
+        demand.on_protected(&turn.ground.target);
+    }
+    demand
 }
 
 /// Tells whether a plan would change nothing.

@@ -34,6 +34,16 @@ impl State {
         }
     }
 
+    /// Returns the revisions that it lists.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Returns the revisions that it lists, to filter them.
+    pub fn history_mut(&mut self) -> &mut History {
+        &mut self.history
+    }
+
     /// Returns what the trail calls it.
     pub fn title(&self) -> String {
         "revisions".to_owned()

@@ -2,27 +2,28 @@
 
 use jiff::Timestamp;
 
-use super::{Handled, Scene};
+use super::{Handled, Scene, is_bad};
 use crate::engine::matrix::{self, Columns};
 use crate::engine::past::Past;
 use crate::engine::since::{self, Suspect, What};
 use crate::engine::world::World;
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Effect, Ticket};
+use crate::tui::filter::{Facts, Filter, Matcher};
 use crate::tui::model::{Subject, Turn, Wish};
 use crate::tui::pen::Sheet;
 use crate::tui::rows::page;
 use crate::tui::screens::matrix::pane::done;
 use crate::tui::theme::Role;
 use crate::tui::widgets::scrolled;
-use crate::tui::widgets::table::{self, Column, Line, MARGIN, Window, cell};
+use crate::tui::widgets::table::{self, Cell, Column, Line, MARGIN, Window, bad, cell};
 
 const COLUMNS: &[Column] = &[
     Column::new("WHEN", 16, 95),
     Column::new("COMPONENT", 10, 100).named(),
     Column::new("ENVIRONMENT", 11, 97).named(),
     Column::new("WHAT", 22, 98),
-    Column::new("WHY IT MAY MATTER", 16, 96),
+    Column::new("POSSIBLE EFFECT", 16, 96),
 ];
 
 /// What is suspected, and which of it is selected.
@@ -32,7 +33,9 @@ pub struct State {
     start: Timestamp,
     ticket: Ticket,
     found: Option<Result<Vec<Suspect>, String>>,
+    /// The number of the selected one among those that the filter keeps.
     selected: usize,
+    filter: Filter,
 }
 
 impl State {
@@ -44,6 +47,7 @@ impl State {
             ticket,
             found: None,
             selected: 0,
+            filter: Filter::default(),
         }
     }
 
@@ -67,16 +71,33 @@ impl State {
         }
     }
 
-    fn suspects(&self) -> &[Suspect] {
-        match &self.found {
+    /// Returns those that the filter keeps.
+    fn suspects(&self) -> Vec<&Suspect> {
+        let all: &[Suspect] = match &self.found {
             Some(Ok(suspects)) => suspects,
             Some(Err(_)) | None => &[],
-        }
+        };
+        let matcher = Matcher::new(&self.filter, &[]);
+        let keeps =
+            |suspect: &&Suspect| self.filter.is_empty() || matcher.keeps(&facts(suspect), false);
+        all.iter().filter(keeps).collect()
+    }
+
+    /// Returns the filter.
+    pub fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// Shows what a filter keeps.
+    pub fn set_filter(&mut self, filter: Filter) {
+        self.filter = filter;
+        self.selected = self.selected.min(self.suspects().len().saturating_sub(1));
     }
 
     /// Returns what an action would be done to.
     pub fn subject(&self) -> Subject {
-        let suspect = self.suspects().get(self.selected);
+        let suspects = self.suspects();
+        let suspect = suspects.get(self.selected);
         Subject {
             components: suspect
                 .map(|suspect| suspect.component.name.clone())
@@ -112,6 +133,10 @@ impl State {
                 turn.wishes.push(Wish::Run(Action::GoComponent));
                 return Handled::Yes;
             }
+            Action::Back if !self.filter.is_empty() => {
+                self.set_filter(Filter::default());
+                return Handled::Yes;
+            }
             _ => return Handled::No,
         }
         .min(last);
@@ -123,12 +148,15 @@ impl State {
         let ground = &scene.model.ground;
         let start = ground.clock(self.start, sheet.now);
         let words = match &self.found {
-            None => "what is on record is being read".to_owned(),
-            Some(Err(why)) => format!("what is on record cannot be read: {why}"),
+            None => "Loading history...".to_owned(),
+            Some(Err(why)) => format!("cannot read the audit trail: {why}"),
             Some(Ok(suspects)) if suspects.is_empty() => {
-                format!("nothing is on record from before {start} until now")
+                format!("no changes are recorded between {start} and now")
             }
-            Some(Ok(_)) => format!("an incident that began at {start}: the likeliest cause first"),
+            Some(Ok(_)) if self.suspects().is_empty() => {
+                "no row matches the filter; esc clears it".to_owned()
+            }
+            Some(Ok(_)) => format!("incident start {start}: most likely cause first"),
         };
         sheet.line(0).skip(MARGIN).put(&words, Role::Muted);
         let suspects = self.suspects();
@@ -156,10 +184,7 @@ impl State {
                         suspect.environment.as_deref().unwrap_or_default(),
                         Role::Text,
                     ),
-                    cell(
-                        what(suspect, scene.world, sheet.glyphs.arrow),
-                        role(suspect),
-                    ),
+                    happened(suspect, scene.world, sheet.glyphs.arrow),
                     cell(suspect.why.clone(), Role::Muted),
                 ],
                 selected: number == self.selected,
@@ -174,11 +199,42 @@ impl State {
     }
 }
 
+/// Says what happened, and whether the release that it brought is marked bad.
+fn happened(suspect: &Suspect, world: &World, arrow: &str) -> Cell {
+    let mut words = cell(what(suspect, world, arrow), role(suspect));
+    let release = match &suspect.what {
+        What::Made(release) => Some(&**release),
+        What::Did(change) => change.to.as_deref(),
+        What::Turned(_) => None,
+    };
+    let namespace = &suspect.component.namespace;
+    let is_marked = release.is_some_and(|release| is_bad(world, namespace, release));
+    words.extend(is_marked.then(bad));
+    words
+}
+
+/// Returns what a filter finds in a change.
+fn facts(suspect: &Suspect) -> Facts {
+    let mut texts: Vec<&str> = vec![&suspect.component.name, &suspect.why];
+    texts.extend(suspect.environment.as_deref());
+    match &suspect.what {
+        What::Made(release) => texts.extend([&**release, "made"]),
+        What::Turned(health) => texts.push(health.word()),
+        What::Did(change) => {
+            texts.push(change.action.map_or("changed", done));
+            texts.extend(change.actor.as_deref());
+            texts.extend(change.to.as_deref());
+            texts.extend(change.reason.as_deref());
+        }
+    }
+    Facts::of_texts(texts)
+}
+
 /// Says what happened.
 fn what(suspect: &Suspect, world: &World, arrow: &str) -> String {
     let label = |release: &str| matrix::label(world, &suspect.component, release).to_owned();
     match &suspect.what {
-        What::Made(release) => format!("{} was made", label(release)),
+        What::Made(release) => format!("{} was created", label(release)),
         What::Turned(health) => format!("turned {}", health.word()),
         What::Did(change) => {
             let did = change.action.map_or("changed", done);

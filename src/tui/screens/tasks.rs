@@ -4,8 +4,9 @@ use super::{Handled, Scene};
 use crate::engine::world::World;
 use crate::tui::action::Action;
 use crate::tui::effect::{Effect, Ticket};
-use crate::tui::model::{Level, Subject, Turn};
+use crate::tui::model::{Level, Subject, Turn, Wish};
 use crate::tui::order::Order;
+use crate::tui::orders;
 use crate::tui::pen::Sheet;
 use crate::tui::rows::page;
 use crate::tui::tasks::{self, Progress, Task};
@@ -108,22 +109,37 @@ impl State {
                 match task.filter(|task| matches!(task.state, tasks::State::Applying)) {
                     Some(task) => {
                         turn.effects.push(Effect::Cancel(task.ticket));
-                        turn.say(Level::Warning, "it stops before its next object");
+                        turn.say(Level::Warning, "stops before the next object");
                     }
                     None => return Handled::No,
                 }
             }
             Action::Undo => {
-                let task = tasks.iter().rev().nth(at);
-                let moved = task.and_then(|task| match &task.state {
-                    tasks::State::Rolling(pins) => pins.first(),
-                    _ => None,
-                });
+                let rolling = tasks
+                    .iter()
+                    .rev()
+                    .nth(at)
+                    .and_then(|task| match &task.state {
+                        tasks::State::Rolling(pins) => Some((task, pins)),
+                        _ => None,
+                    });
+                let Some((task, pins)) = rolling else {
+                    return Handled::No;
+                };
+                let mut moved = pins.iter();
                 let why =
-                    moved.and_then(|(pin, revision)| tasks::overtaken(turn.world, pin, *revision));
-                match why {
-                    Some(why) => turn.say(Level::Warning, why),
-                    None => return Handled::No,
+                    moved.find_map(|one| tasks::overtaken(turn.world, &one.pin, one.revision));
+                let items = task.prepared.plan().map_or(&[][..], |plan| &plan.items);
+                let made = items
+                    .iter()
+                    .filter(|item| pins.iter().any(|one| one.pin == item.pin));
+                let made: Vec<(String, String)> = made
+                    .map(|item| (item.component.clone(), item.environment.clone()))
+                    .collect();
+                match (why, orders::undo_of(&made)) {
+                    (Some(why), _) => turn.say(Level::Warning, why),
+                    (None, Some(order)) => turn.wishes.push(Wish::Order(order)),
+                    (None, None) => return Handled::No,
                 }
             }
             Action::CopyCommand | Action::Copy => {
@@ -143,7 +159,7 @@ impl State {
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         let tasks = &scene.model.tasks;
         if tasks.is_empty() {
-            let words = "nothing was done yet; what is confirmed goes on here by itself";
+            let words = "no tasks yet; confirmed plans run here in the background";
             sheet.line(1).skip(MARGIN).put(words, Role::Muted);
             return;
         }
@@ -218,7 +234,7 @@ fn explain(sheet: &mut Sheet<'_>, scene: &Scene<'_>, task: &Task) {
     };
     put(&words, Role::Text);
     if let Some(reason) = &task.reason {
-        put(&format!("because: {reason}"), Role::Text);
+        put(&format!("reason: {reason}"), Role::Text);
     }
     let line = task.order.command_line(task.reason.as_deref());
     put(&scene.model.ground.aimed(line), Role::Muted);

@@ -4,6 +4,7 @@ mod contexts;
 mod data;
 mod links;
 mod marks;
+mod notices;
 mod time;
 mod window;
 
@@ -18,7 +19,7 @@ use crate::tui::effect::{Answer, Effect, Object};
 use crate::tui::model::{Event, Level, Model};
 use crate::tui::order::Order;
 use crate::tui::still::Still;
-use crate::tui::tasks::{Logged, State, Task};
+use crate::tui::tasks::{Logged, Rolling, State, Task};
 use data::{record, shop};
 
 fn still() -> Still {
@@ -74,7 +75,7 @@ fn an_object_is_shown_as_text_and_searched() {
     let yaml = "apiVersion: openchoreo.dev/v1alpha1\nkind: Release\nmetadata:\n  name: checkout-service-v1.2.3\nspec:\n  component:\n    name: checkout-service\n    content:\n      spec:\n        parameters:\n          replicas: 5\n  workload:\n    image: registry/checkout:1.2.3\n";
     still()
         .keys("g r enter")
-        .shows("it is being read")
+        .shows("Loading...")
         .answer(|effect| {
             assert!(matches!(effect, Effect::Describe(_, Object::Release(name)) if name == "checkout-service-v1.2.3"));
             Answer::Described(Ok(yaml.to_owned()))
@@ -91,9 +92,9 @@ fn an_object_is_shown_as_text_and_searched() {
 fn gc_says_of_every_object_why_it_stays_or_goes() {
     let still = still().keys("g c");
     let still = still
-        .shows("can go")
-        .shows("no pin names it")
-        .shows("newest 1 of 5");
+        .shows("can be deleted")
+        .shows("no ReleasePin names it")
+        .shows("number 3 of the newest 5");
     still.golden("gc");
     let still = self::still().keys("g c f").hides("stays").keys("X");
     assert!(matches!(ordered(&still), Order::Collect(_)));
@@ -101,7 +102,7 @@ fn gc_says_of_every_object_why_it_stays_or_goes() {
 
 #[test]
 fn the_record_is_a_line_per_change_with_the_verdict_of_its_chain() {
-    let still = still().keys("g a").shows("the record is being read");
+    let still = still().keys("g a").shows("Loading and verifying");
     still
         .answer(|_| Answer::Record(Ok(record(false))))
         .shows("✓")
@@ -118,12 +119,12 @@ fn a_broken_chain_is_a_bar_that_names_the_entry() {
             .keys("g a")
             .answer(|_| Answer::Record(Ok(record(true))))
             .shows("TAMPERED  auditentry/checkout-service-production-")
-            .shows("it was changed: its hash is not the one it was sealed with")
+            .shows("it was changed: its hash does not match its seal")
     };
     broken().golden("audit-broken");
     broken()
         .keys("e enter")
-        .shows("not as it was written")
+        .shows("changed after it was written")
         .golden("audit-entry-broken");
 }
 
@@ -163,7 +164,7 @@ fn the_record_is_filtered_and_written_as_a_timeline() {
     };
     assert_eq!(path.to_str(), Some("now.md"));
     assert!(
-        text.starts_with("# Timeline of shop in prod-eu, as far as it is about "),
+        text.starts_with("# Timeline of shop in prod-eu, only "),
         "{text}"
     );
     assert!(
@@ -172,6 +173,39 @@ fn the_record_is_filtered_and_written_as_a_timeline() {
     );
     let still = still.answer(|_| Answer::Exported(Ok("/tmp/now.md".into())));
     assert_eq!(still.model.notice.as_ref().unwrap().level, Level::Done);
+}
+
+#[test]
+fn a_timeline_tells_of_the_span_that_is_asked_for() {
+    let exported = |span: &str| {
+        let still = still()
+            .keys("g a")
+            .answer(|_| Answer::Record(Ok(record(false))))
+            .keys(":")
+            .keys(&format!("\"export incident {span} now.md\""))
+            .keys("enter");
+        match still.effects.last() {
+            Some(Effect::Export(_, _, text)) => text.clone(),
+            other => panic!("nothing is written: {other:?}"),
+        }
+    };
+    let whole = exported("");
+    let hotfix = "INC-42 hotfix";
+    assert!(whole.contains(hotfix), "{whole}");
+    let around = exported("13:30 13:50");
+    assert!(around.contains(hotfix), "{around}");
+    let title =
+        "# Timeline of shop in prod-eu from 2026-11-17 13:30:00 UTC to 2026-11-17 13:50:00 UTC";
+    assert!(around.starts_with(title), "{around}");
+    let after = exported("13:50");
+    assert!(!after.contains(hotfix), "{after}");
+    let before = exported("yesterday 13:50 10:00");
+    assert!(!before.contains(hotfix), "{before}");
+    still()
+        .keys(":")
+        .keys("\"export incident 14:00 13:00\"")
+        .keys("enter")
+        .shows("write the start first");
 }
 
 #[test]
@@ -217,8 +251,8 @@ fn a_list_is_filtered_sorted_and_marked() {
     let still = still()
         .keys("g r /")
         .keys("\"cart bad\"")
-        .shows("nothing matches");
-    let still = still.keys("esc").hides("nothing matches");
+        .shows("no row matches");
+    let still = still.keys("esc").hides("no row matches");
     let still = still
         .keys("/")
         .keys("\"bad\"")
@@ -229,7 +263,7 @@ fn a_list_is_filtered_sorted_and_marked() {
         .keys("s")
         .shows("sorted by name")
         .keys("S")
-        .shows("the other way round");
+        .shows("reversed");
     let still = still.keys("g g space space").shows("2 marked, ");
     let still = still.keys("esc").hides("2 marked");
     still.keys("c").shows("CONTENT").keys("c").shows("RUNS IN");
@@ -238,14 +272,17 @@ fn a_list_is_filtered_sorted_and_marked() {
 #[test]
 fn the_cursor_of_a_list_begins_on_what_the_matrix_was_about() {
     for (keys, command) in [
-        ("g r Y", "bowline release show checkout-service-v1.2.3"),
+        (
+            "g r Y",
+            "bowline release show checkout-service-v1.2.3 --context prod-eu --kubeconfig /home/ana/.kube/config --namespace shop",
+        ),
         (
             "g p Y",
-            "kubectl get releasepins.openchoreo.dev checkout-service-production --namespace shop --output yaml",
+            "kubectl get releasepins.openchoreo.dev checkout-service-production --namespace shop --output yaml --context prod-eu --kubeconfig /home/ana/.kube/config",
         ),
         (
             "g s Y",
-            "kubectl get componentenvsnapshots.openchoreo.dev checkout-service-production-2 --namespace shop --output yaml",
+            "kubectl get componentenvsnapshots.openchoreo.dev checkout-service-production-2 --namespace shop --output yaml --context prod-eu --kubeconfig /home/ana/.kube/config",
         ),
     ] {
         let still = still().keys(keys);
@@ -273,7 +310,7 @@ fn actions_work_on_what_a_list_has_selected() {
             if environment == "development" && release == "checkout-service-v1.2.3"
     ));
     let back = still().keys("g r /").keys("\"v1.2.1\"").keys("enter R");
-    let back = back.shows("go back to it in which environment?").keys("3");
+    let back = back.shows("roll back in which environment?").keys("3");
     assert!(matches!(
         ordered(&back),
         Order::Move(desk::Order::Rollback { environment, to: Target::Release(release), .. })
@@ -324,6 +361,7 @@ fn with_tasks(mut still: Still) -> Still {
     };
     let collect = Order::Collect(Default::default());
     let pin = crate::engine::world::fixture::key("checkout-service-production");
+    let rolling = State::Rolling(vec![Rolling::new(&pin, 2, "checkout-service-v1.2.3")]);
     still.model.tasks = vec![
         task(901, &collect, "13:10:00", State::Done("3 removed".into())),
         task(
@@ -332,7 +370,7 @@ fn with_tasks(mut still: Still) -> Still {
             "13:20:00",
             State::Failed("nobody may delete releases.openchoreo.dev".into()),
         ),
-        task(903, &rollback, "13:58:00", State::Rolling(vec![(pin, 2)])),
+        task(903, &rollback, "13:58:00", rolling),
         task(904, &collect, "13:59:58", State::Applying),
     ];
     still.model.log = vec![
@@ -346,7 +384,7 @@ fn with_tasks(mut still: Still) -> Still {
             at: at("13:58:02"),
             bowline: rollback.command_line(Some("errors up since 13:41")),
             kubectl: vec!["kubectl patch releasepins.openchoreo.dev checkout-service-production --namespace shop --type merge --patch '{\"spec\":{\"releaseRef\":{\"name\":\"checkout-service-v1.2.1\"}}}'".into()],
-            outcome: "checkout-service in production is at checkout-service-v1.2.1, revision 3".into(),
+            outcome: "checkout-service in production now runs checkout-service-v1.2.1, revision 3".into(),
         },
     ];
     still
@@ -356,16 +394,16 @@ fn with_tasks(mut still: Still) -> Still {
 fn tasks_say_how_far_they_are() {
     let tasks = || with_tasks(still()).keys("g t");
     tasks()
-        .shows("is being written")
+        .shows("is writing")
         .shows("3 removed")
         .golden("tasks");
-    // What is being written stops between two objects.
+    // What is writing stops between two objects.
     let stopped = tasks().keys("ctrl-c");
     assert!(matches!(stopped.effects.last(), Some(Effect::Cancel(904))));
     // What was done is undone from here.
     let undo = tasks().keys("j Z");
     assert!(matches!(ordered(&undo), Order::Move(desk::Order::Undo(_))));
-    still().keys("g t").shows("nothing was done yet");
+    still().keys("g t").shows("no tasks yet");
 }
 
 #[test]
@@ -383,6 +421,10 @@ fn the_log_says_what_was_done_as_commands() {
     assert!(copied(&kubectl).unwrap().starts_with("kubectl patch"));
     let older = log().keys("j y");
     assert_eq!(copied(&older), Some("bowline gc --confirm"));
+    let filtered = log().keys("/").keys("\"removed\"").keys("enter");
+    let filtered = filtered.hides("errors up").keys("y");
+    assert_eq!(copied(&filtered), Some("bowline gc --confirm"));
+    filtered.keys("esc").shows("errors up");
 }
 
 #[test]

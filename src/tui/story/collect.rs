@@ -21,22 +21,26 @@ async fn with_waste() -> Story {
         retains && world.release(&newest).is_some()
     };
     story.knows(known).await;
-    story.keys("g c f").shows("no pin names it").await;
+    story.keys("g c f").shows("no ReleasePin names it").await;
     story
 }
 
 #[tokio::test]
 async fn what_nobody_needs_goes_once_its_count_is_typed() {
     let mut story = with_waste().await;
-    story.shows("1 can go").await;
+    story.shows("1 can be deleted").await;
     story.shows("cart-v4").await;
     story.hides("cart-v1");
-    story.keys("X").shows("1 of 6 objects can go").await;
+    story.keys("X").shows("1 of 6 objects can be deleted").await;
     story.shows("type 1").await;
     story.keys("enter").shows("type 1 to confirm").await;
-    story.types("2").keys("enter").shows("2 is not 1").await;
+    story
+        .types("2")
+        .keys("enter")
+        .shows("Type 1 (you typed 2)")
+        .await;
     story.keys("backspace").types("1 tidying up").keys("enter");
-    story.shows("1 removed").await;
+    story.shows("1 deleted").await;
     assert!(story.release("cart-v4").await.is_none());
     for kept in ["cart-v1", "cart-v2", "cart-v3", "cart-v5", "ledger-v1"] {
         assert!(story.release(kept).await.is_some(), "{kept}");
@@ -47,12 +51,12 @@ async fn what_nobody_needs_goes_once_its_count_is_typed() {
 #[tokio::test]
 async fn where_everything_is_needed_nothing_goes() {
     let mut story = Story::shop().await;
-    story.keys("g c").shows("0 can go").await;
+    story.keys("g c").shows("0 can be deleted").await;
     story.shows("younger than 30d").await;
-    story.keys("X").shows("0 of 4 objects can go").await;
-    story.shows("nothing can go").await;
-    story.types("0").keys("enter").hides("0 removed");
-    story.keys("esc").shows("0 can go").await;
+    story.keys("X").shows("0 of 4 objects can be deleted").await;
+    story.shows("nothing can be deleted").await;
+    story.types("0").keys("enter").hides("0 deleted");
+    story.keys("esc").shows("0 can be deleted").await;
 }
 
 #[tokio::test]
@@ -60,7 +64,17 @@ async fn what_somebody_pins_meanwhile_stays() {
     let mut story = with_waste().await;
     story.keys("X").shows("type 1").await;
     story.meanwhile("tom", "cart-dev", "cart-v4").await;
-    story.types("1").keys("enter").shows("0 removed").await;
-    story.shows("cart-v4 stays: ").await;
+    story
+        .shows("cart-v4 stays now: named by the ReleasePin in dev")
+        .await;
+    story
+        .types("1")
+        .keys("enter")
+        .shows("out of date: ctrl-r plans again")
+        .await;
+    story
+        .keys("ctrl-r")
+        .shows("0 of 6 objects can be deleted")
+        .await;
     assert!(story.release("cart-v4").await.is_some());
 }

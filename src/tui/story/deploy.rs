@@ -6,15 +6,16 @@ use serde_json::json;
 use super::Story;
 use super::shop::settled;
 use crate::api::DeploymentPipeline;
+use crate::engine::world::Key;
 
 #[tokio::test]
 async fn a_release_of_the_definitions_is_made_and_deployed_where_the_pipeline_begins() {
     let mut story = Story::shop().await;
-    story.keys("g g l l").shows("cart in prod").await;
-    story.keys("D").shows("deploy  cart  in  dev").await;
-    story.shows("would be made first").await;
+    story.keys("g g h h").shows("cart in dev").await;
+    story.keys("D").shows("deploy  cart  into  dev").await;
+    story.shows("would first create release").await;
     story.shows("shop/cart:v1").await;
-    story.keys("y").shows("cart in dev is at cart-").await;
+    story.keys("y").shows("cart in dev now runs cart-").await;
     story.shows("revision 2").await;
     let name = story.names("cart", "dev").await;
     assert!(!["cart-v1", "cart-v3"].contains(&&*name), "{name}");
@@ -34,7 +35,7 @@ async fn a_release_that_was_chosen_is_deployed_unless_it_is_bad() {
         .await;
     story
         .keys("y")
-        .shows("cart in dev is at cart-v2, revision 2")
+        .shows("cart in dev now runs cart-v2, revision 2")
         .await;
     story.keys("esc B").shows("type why").await;
     story
@@ -52,8 +53,8 @@ async fn a_release_that_was_chosen_is_deployed_unless_it_is_bad() {
 #[tokio::test]
 async fn what_is_held_or_on_no_pipeline_is_not_deployed() {
     let mut story = Story::shop().await;
-    story.keys("g g h h H").shows("[ y apply ]").await;
-    story.keys("y").shows("cart in dev is at cart-v3").await;
+    story.keys("g g h h H enter").shows("[ y apply ]").await;
+    story.keys("y").shows("cart in dev now runs cart-v3").await;
     story
         .keys("esc D")
         .shows("dev holds cart at cart-v3 (ana")
@@ -68,19 +69,65 @@ async fn what_is_held_or_on_no_pipeline_is_not_deployed() {
     story
         .knows(|world| world.pipeline(&namespace).is_none())
         .await;
-    story
-        .keys("esc D")
-        .shows("deploy to which environment?")
-        .await;
-    story.keys("1").shows("has no DeploymentPipeline").await;
+    story.keys("esc D").shows("has no DeploymentPipeline").await;
 }
 
 #[tokio::test]
 async fn a_deployment_that_somebody_overtook_is_not_done() {
     let mut story = Story::shop().await;
-    story.keys("g g h h D").shows("would be made first").await;
+    story
+        .keys("g g h h D")
+        .shows("would first create release")
+        .await;
     story.shows("shop/cart:v1").await;
     story.meanwhile("tom", "cart-dev", "cart-v1").await;
-    story.keys("y").shows("so nothing was done").await;
+    story.shows("tom changed cart-dev to cart-v1").await;
+    story
+        .keys("y")
+        .shows("out of date: ctrl-r plans again")
+        .await;
     assert_eq!(story.names("cart", "dev").await, "cart-v1");
+}
+
+#[tokio::test]
+async fn a_deployment_goes_into_the_environment_under_the_cursor() {
+    let mut story = Story::shop().await;
+    story.keys("g g h l").shows("cart in staging").await;
+    story
+        .keys("D")
+        .shows("deploy  cart  into  staging, past the promotion path")
+        .await;
+    story.shows("--environment staging --skip-path").await;
+    // A deployment that skips the path needs a reason.
+    story.shows("type why").await;
+    story.shows("shop/cart:v1").await;
+    story
+        .keys("enter")
+        .shows("Add a reason after the name")
+        .await;
+    story.types("hotfix").keys("enter");
+    story.shows("cart in staging now runs cart-").await;
+    story.shows("revision 2").await;
+    assert_eq!(story.names("cart", "dev").await, "cart-v3");
+    story.keys("esc");
+    story
+        .command("deploy cart-v2")
+        .shows("--release cart-v2")
+        .await;
+}
+
+#[tokio::test]
+async fn a_cancelled_deployment_leaves_no_release_behind() {
+    let mut story = Story::shop().await;
+    story
+        .keys("g g h h D")
+        .shows("would first create release")
+        .await;
+    story.shows("shop/cart:v1").await;
+    let namespace = story.model.ground.namespace.clone();
+    let cart = Key::new(&namespace, "cart");
+    story.keys("esc").hides("would first create release");
+    story.command("releases").shows("4 releases").await;
+    let world = story.session.feed.world();
+    assert_eq!(world.releases_of(&cart).count(), 3);
 }

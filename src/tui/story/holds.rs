@@ -1,19 +1,30 @@
 //! Holds: placed, for a while or until lifted, respected and lifted.
 
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::json;
+
 use super::Story;
+use crate::api::ReleasePin;
 
 #[tokio::test]
 async fn a_hold_is_placed_refuses_a_promotion_and_is_lifted() {
     let mut story = Story::shop().await;
     story.keys("g g h l").shows("cart in staging").await;
-    story.keys("H").shows("a hold for ana").await;
-    story.shows("nothing changes in the environment").await;
-    story.keys("y").shows("cart in staging is at cart-v2").await;
+    story
+        .keys("H")
+        .shows("pin cart in staging for how long?")
+        .await;
+    story.keys("enter").shows("a hold for ana").await;
+    story.shows("no object changes in the environment").await;
+    story
+        .keys("y")
+        .shows("cart in staging now runs cart-v2")
+        .await;
     story.keys("esc").shows("Held by ana").await;
     story.keys("h P").shows("refused").await;
     story.shows("bowline unpin cart").await;
     story.keys("esc l U").shows("the hold of ana").await;
-    story.shows("nothing changes in the environment").await;
+    story.shows("no object changes in the environment").await;
     story.keys("y").shows("revision 3").await;
     assert!(story.pin("cart", "staging").await.spec.holds.is_empty());
 }
@@ -24,9 +35,11 @@ async fn a_hold_may_end_by_itself_and_says_why() {
     story.keys("g g l l").shows("cart in prod").await;
     story.command("hold 4h").shows("type prod and why").await;
     story.shows("a hold for ana, until ").await;
-    story.shows("nothing changes in the environment").await;
+    story.shows("no object changes in the environment").await;
     story.types("prod freeze for the sale").keys("enter");
-    story.shows("cart in prod is at cart-v2, revision 3").await;
+    story
+        .shows("cart in prod now runs cart-v2, revision 3")
+        .await;
     story.keys("esc").shows("Held by ana until ").await;
     story.shows("freeze for the sale").await;
     let pin = story.pin("cart", "prod").await;
@@ -42,13 +55,13 @@ async fn what_is_no_hold_is_neither_placed_nor_lifted() {
     let mut story = Story::shop().await;
     story
         .keys("g g h h U")
-        .shows("nobody holds cart in dev")
+        .shows("cart has no hold in dev")
         .await;
     story.command("hold soon").shows("is not a duration").await;
-    story.keys("* H").shows("one component at a time").await;
+    story.command("pin 2020-01-31").shows("is past").await;
     story
-        .command("hold 4h")
-        .shows("one component is held at a time")
+        .keys("* U")
+        .shows("nobody holds a marked component in dev")
         .await;
     assert!(story.pin("cart", "dev").await.spec.holds.is_empty());
 }
@@ -56,9 +69,85 @@ async fn what_is_no_hold_is_neither_placed_nor_lifted() {
 #[tokio::test]
 async fn a_hold_on_what_somebody_moved_meanwhile_is_not_placed() {
     let mut story = Story::shop().await;
-    story.keys("g g h l H").shows("a hold for ana").await;
-    story.shows("nothing changes in the environment").await;
+    story.keys("g g h l H enter").shows("a hold for ana").await;
+    story.shows("no object changes in the environment").await;
     story.meanwhile("tom", "cart-staging", "cart-v1").await;
-    story.keys("y").shows("so nothing was done").await;
+    story.shows("tom changed cart-staging to cart-v1").await;
+    story
+        .keys("y")
+        .shows("out of date: ctrl-r plans again")
+        .await;
     assert!(story.pin("cart", "staging").await.spec.holds.is_empty());
+}
+
+#[tokio::test]
+async fn a_set_is_pinned_with_an_expiry_and_undone_as_one() {
+    let mut story = Story::shop().await;
+    story
+        .keys("g g h h * H")
+        .shows("pin 2 components in dev")
+        .await;
+    story.keys("3").shows("hold  2 components  in  dev").await;
+    story.shows("type 2").await;
+    story.shows("no object changes in the environment").await;
+    story.types("2 sale").keys("enter");
+    story
+        .shows("ledger in dev now runs ledger-v1, revision 2")
+        .await;
+    for component in ["cart", "ledger"] {
+        let holds = story.pin(component, "dev").await.spec.holds;
+        assert!(holds[0].until.is_some(), "{component}");
+        assert_eq!(holds[0].reason.as_deref(), Some("sale"), "{component}");
+    }
+    story.keys("Z").shows("undo  2 components  in  dev").await;
+    story.shows("no object changes in the environment").await;
+    story.types("2").keys("enter");
+    story
+        .shows("ledger in dev now runs ledger-v1, revision 3")
+        .await;
+    for component in ["cart", "ledger"] {
+        let holds = story.pin(component, "dev").await.spec.holds;
+        assert!(holds.is_empty(), "{component}");
+    }
+    // The marks are still there: the same undo is done from the matrix, and takes itself back.
+    story
+        .keys("esc Z")
+        .shows("undo  2 components  in  dev")
+        .await;
+}
+
+#[tokio::test]
+async fn a_set_of_which_one_is_refused_is_not_begun() {
+    let mut story = Story::shop().await;
+    story.keys("g g h h H enter").shows("a hold for ana").await;
+    story.shows("no object changes in the environment").await;
+    story.keys("y").shows("cart in dev now runs cart-v3").await;
+    // Nobody pinned ledger, so it has nothing to undo.
+    story
+        .keys("esc * Z")
+        .shows("there is no earlier state")
+        .await;
+    story.shows("refused").await;
+    assert_eq!(story.pin("cart", "dev").await.spec.holds.len(), 1);
+}
+
+#[tokio::test]
+async fn the_pane_names_who_promoted_the_release_and_not_who_holds_it() {
+    let mut story = Story::promoted().await;
+    story.keys("esc l").shows("promoted by ana").await;
+    let tom = story.somebody("tom").await;
+    let pins: Api<ReleasePin> = Api::default_namespaced(tom.client);
+    let holds = json!([{"id": "t", "owner": "tom", "since": "2026-01-06T12:00:00Z"}]);
+    let patch = Patch::Merge(json!({"spec": {"holds": holds}}));
+    pins.patch("cart-staging", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+    story.shows("Held by tom").await;
+    story.shows("promoted by ana").await;
+    story.hides("by tom:").hides("edited by");
+    // An undo that only lifts a hold did not make the release effective either.
+    story.keys("U").shows("the hold of tom").await;
+    story.shows("no object changes in the environment").await;
+    story.keys("y").shows("revision 4").await;
+    story.keys("esc").shows("promoted by ana").await;
 }

@@ -1,6 +1,7 @@
 //! Looking into things: comparisons, revisions and whole objects.
 
-use super::Story;
+use super::{Story, shop};
+use crate::engine::world::fixture::install_kinds;
 
 #[tokio::test]
 async fn a_place_is_compared_with_the_one_before_it() {
@@ -39,7 +40,7 @@ async fn revisions_say_who_did_what_and_are_gone_back_to() {
     story.shows("data.image").await;
     story.keys("y");
     story
-        .shows("cart in staging is at cart-v2, revision 3")
+        .shows("cart in staging now runs cart-v2, revision 3")
         .await;
     story.keys("esc").shows("rolled back").await;
 }
@@ -82,4 +83,45 @@ async fn an_object_that_went_says_so() {
         .await
         .unwrap();
     story.keys("enter").shows("not found").await;
+}
+
+#[tokio::test]
+async fn the_matrix_appears_when_the_kinds_are_installed_elsewhere() {
+    let mut story = Story::without_kinds().await;
+    let elsewhere = story.somebody("bob").await;
+    story
+        .shows("does not have bowline's kinds: ReleasePin, Release, ComponentEnvSnapshot")
+        .await;
+    story.shows("nothing is wrong with the cluster").await;
+    story.shows("kinds missing").await;
+    story
+        .keys("g r")
+        .shows("does not have the kind Release")
+        .await;
+    story.keys("esc");
+    install_kinds(&elsewhere.client).await;
+    story.shows("nothing is deployed in namespace").await;
+    shop::fill(&elsewhere).await;
+    story.shows("ledger").await;
+}
+
+#[tokio::test]
+async fn the_release_under_the_cursor_is_copied() {
+    let mut story = Story::shop().await;
+    story.keys("g g h l y").shows("copied cart-v2").await;
+    assert_eq!(story.copied.last().unwrap(), "cart-v2");
+    story.keys("Y").shows("copied bowline status cart").await;
+}
+
+#[tokio::test]
+async fn releases_environments_and_namespaces_are_completed() {
+    let mut story = Story::shop().await;
+    story.keys("g g h l :").types("rollback cart-").keys("tab");
+    story.shows(":rollback cart-v3").await;
+    story.keys("tab").shows(":rollback cart-v2").await;
+    story.keys("shift-tab").shows(":rollback cart-v3").await;
+    story.keys("ctrl-u").types("promote s").keys("tab");
+    story.shows(":promote staging").await;
+    story.keys("ctrl-u").types("ns ").shows("\n default").await;
+    story.types("de").keys("tab").shows(":ns default").await;
 }

@@ -13,10 +13,10 @@ async fn a_release_is_marked_bad_with_a_reason_and_absolved() {
     story.keys("g g l l").shows("cart in prod").await;
     story.keys("B").shows("type why").await;
     story.shows("mark bad  cart-v2").await;
-    story.shows("a mark stops nothing that runs").await;
+    story.shows("a mark does not stop it").await;
     story
         .keys("enter")
-        .shows("a reason is wanted here: type why")
+        .shows("Add a reason after the name")
         .await;
     story.types("leaks connections");
     story
@@ -35,12 +35,10 @@ async fn a_release_is_marked_bad_with_a_reason_and_absolved() {
         .await;
     // What is marked so already is not marked again.
     story.keys("/").types("v2").keys("enter B");
-    story
-        .shows("there is nothing to do: it is so already")
-        .await;
+    story.shows("Already running this release").await;
     story
         .keys("esc A")
-        .shows("marked good: it may be promoted")
+        .shows("marked good   promotion and rollback")
         .await;
     story.keys("y").shows("cart-v2 is marked good").await;
 }
@@ -51,7 +49,7 @@ async fn a_release_that_is_not_there_is_not_marked() {
     story.meanwhile("tom", "ledger-dev", "ledger-v9").await;
     story
         .keys("g g j h h")
-        .shows("there is no release ledger-v9")
+        .shows("release ledger-v9 does not exist")
         .await;
     story.keys("B").shows("refused").await;
     story.shows("bowline release list").await;
@@ -69,9 +67,12 @@ async fn a_mark_that_somebody_set_meanwhile_stands() {
         .patch("cart-v2", &PatchParams::default(), &Patch::Merge(patch))
         .await
         .unwrap();
-    story.types("leaks").keys("enter");
     story.shows("cart-v2 was marked good by tom").await;
-    story.shows("so nothing was done").await;
+    story.types("leaks").keys("enter");
+    story.shows("out of date: ctrl-r plans again").await;
+    // The plan that is made again keeps the text.
+    story.keys("ctrl-r").shows("from      marked good").await;
+    story.shows("type why leaks").await;
 }
 
 #[tokio::test]
@@ -85,8 +86,11 @@ async fn a_release_that_went_meanwhile_is_not_marked() {
         .delete("ledger-v1", &DeleteParams::default())
         .await
         .unwrap();
+    story.shows("release ledger-v1 was deleted").await;
     story.types("leaks").keys("enter");
+    story.shows("out of date: ctrl-r plans again").await;
     story
-        .shows("release ledger-v1 is gone, so nothing was done")
+        .keys("ctrl-r")
+        .shows("release ledger-v1 does not exist")
         .await;
 }

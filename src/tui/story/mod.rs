@@ -10,6 +10,7 @@ mod marks;
 mod promote;
 mod repository;
 mod rollback;
+mod sequences;
 mod shop;
 mod time;
 mod undo;
@@ -42,8 +43,8 @@ use super::view::view;
 use crate::api::{Release, ReleasePin, names};
 use crate::connect::{self, Connection, DataPlanes, Environment, Options, StoreFile};
 use crate::engine::presence;
-use crate::engine::world::World;
 use crate::engine::world::feed::Touched;
+use crate::engine::world::{Source, World, fixture};
 use crate::resolve::git::{Git, Settings};
 
 /// Nothing takes this long; what does hangs.
@@ -82,13 +83,33 @@ impl Story {
         story.keys("g g h h P").shows("data.image").await;
         story.keys("y");
         story
-            .shows("cart in staging is at cart-v3, revision 2")
+            .shows("cart in staging now runs cart-v3, revision 2")
             .await;
         story
     }
 
+    /// Opens a store that does not have the kinds that the matrix shows.
+    pub async fn without_kinds() -> Self {
+        let (filling, environment, directory, lock) = Self::store();
+        let connection = connect::connect(&filling, &environment).await.unwrap();
+        fixture::remove_kinds(&connection.client, &Source::ALL).await;
+        Self::begin(filling, environment, directory, Some(lock)).await
+    }
+
     /// Opens the shop with other flags.
     pub async fn with(options: Options) -> Self {
+        let (filling, environment, directory, lock) = Self::store();
+        let connection = connect::connect(&filling, &environment).await.unwrap();
+        shop::fill(&connection).await;
+        let options = Options {
+            embedded: filling.embedded,
+            ..options
+        };
+        Self::open(options, environment, directory, Some(lock)).await
+    }
+
+    /// Chooses a new store.
+    fn store() -> (Options, Environment, TempDir, std::fs::File) {
         let directory = tempfile::tempdir().unwrap();
         let store = directory.path().join("shop.db");
         let lock = std::fs::File::create(presence::lock_file(&store)).unwrap();
@@ -101,17 +122,24 @@ impl Story {
             embedded: Some(StoreFile::At(store.clone())),
             ..Options::default()
         };
-        let connection = connect::connect(&filling, &environment).await.unwrap();
-        shop::fill(&connection).await;
-        let options = Options {
-            embedded: filling.embedded,
-            ..options
-        };
-        Self::open(options, environment, directory, Some(lock)).await
+        (filling, environment, directory, lock)
+    }
+
+    /// Sits down in front of a target, and waits until it is read.
+    async fn open(
+        options: Options,
+        environment: Environment,
+        directory: TempDir,
+        lock: Option<std::fs::File>,
+    ) -> Self {
+        let mut story = Self::begin(options, environment, directory, lock).await;
+        story.shows("ledger").await;
+        story.knows(World::is_live).await;
+        story
     }
 
     /// Sits down in front of a target.
-    async fn open(
+    async fn begin(
         options: Options,
         environment: Environment,
         directory: TempDir,
@@ -142,8 +170,6 @@ impl Story {
             _lock: lock,
         };
         story.tell(Event::World(Vec::new()));
-        story.shows("ledger").await;
-        story.knows(World::is_live).await;
         story
     }
 
@@ -162,6 +188,7 @@ impl Story {
             let world = self.session.feed.world();
             update(&mut self.model, &world, self.session.now(), event)
         };
+        self.model.was_drawn();
         for effect in effects {
             if let Some(Effect::Copy(text)) = self.runner.run(effect) {
                 self.copied.push(text);

@@ -1,9 +1,11 @@
 //! Promotions: from one environment to the next.
 
+use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
 use super::Story;
 use super::shop::settled;
+use crate::api::ReleasePin;
 use crate::connect::Options;
 
 #[tokio::test]
@@ -17,10 +19,12 @@ async fn a_promotion_to_staging_takes_a_key_after_the_change_was_shown() {
         .await;
     story
         .keys("y")
-        .shows("cart in staging is at cart-v3, revision 2")
+        .shows("cart in staging now runs cart-v3, revision 2")
         .await;
     assert_eq!(story.names("cart", "staging").await, "cart-v3");
-    story.shows("no controller has seen the change yet").await;
+    story
+        .shows("no controller has observed the change yet")
+        .await;
     settled(&story.client, "cart", "staging", json!(null)).await;
     story.shows("cart-staging: ready").await;
 }
@@ -58,9 +62,63 @@ async fn a_promotion_that_somebody_overtook_is_not_done() {
     let mut story = Story::shop().await;
     story.keys("g g h h P").shows("data.image").await;
     story.meanwhile("tom", "cart-staging", "cart-v1").await;
-    story.keys("y").shows("so nothing was done").await;
-    story.shows("tom").await;
+    // The open plan says which fact changed and who changed it, and is not applied.
+    story.shows("tom changed cart-staging to cart-v1").await;
+    story
+        .keys("y")
+        .shows("out of date: ctrl-r plans again")
+        .await;
     assert_eq!(story.names("cart", "staging").await, "cart-v1");
+    story.keys("ctrl-r").shows("from      cart-v1").await;
+    story.shows("data.image").await;
+    story
+        .keys("y")
+        .shows("cart in staging now runs cart-v3, revision 3")
+        .await;
+}
+
+#[tokio::test]
+async fn an_open_promotion_follows_its_source_and_its_release() {
+    let mut story = Story::shop().await;
+    story.keys("g g h h P").shows("data.image").await;
+    let pins: Api<ReleasePin> = Api::default_namespaced(story.client.clone());
+    let failed = json!({"status": {"conditions": [{
+        "type": "Ready", "status": "False", "reason": "Degraded", "message": "0 of 2 ready",
+        "lastTransitionTime": "2026-01-06T12:40:00Z",
+    }]}});
+    let params = PatchParams::default();
+    pins.patch_status("cart-dev", &params, &Patch::Merge(&failed))
+        .await
+        .unwrap();
+    story
+        .shows("cart-dev is no longer ready: 0 of 2 ready")
+        .await;
+    // Health that comes back makes the plan current again.
+    settled(&story.client, "cart", "dev", json!(null)).await;
+    let namespace = story.model.ground.namespace.clone();
+    let ready = crate::engine::world::Key::new(&namespace, "cart-dev");
+    let is_ready = |world: &crate::engine::world::World| {
+        let pin = world.pin(&ready).and_then(|pin| pin.ready.as_ref());
+        pin.is_some_and(|ready| &*ready.status == "True")
+    };
+    story.knows(is_ready).await;
+    story.hides("no longer ready");
+    story
+        .keys("y")
+        .shows("cart in staging now runs cart-v3, revision 2")
+        .await;
+}
+
+#[tokio::test]
+async fn a_task_keeps_the_outcome_of_its_own_revision() {
+    let mut story = Story::promoted().await;
+    settled(&story.client, "cart", "staging", json!(null)).await;
+    story.shows("cart-staging: ready").await;
+    story.meanwhile("tom", "cart-staging", "cart-v1").await;
+    story.keys("esc").shows("tom changed cart in staging").await;
+    story.keys("g t").shows("promote").await;
+    story.hides("no controller has observed the change yet");
+    story.shows("1 done").await;
 }
 
 #[tokio::test]
@@ -78,4 +136,25 @@ async fn a_read_only_session_shows_plans_and_applies_none() {
     story.shows("data.image").await;
     story.keys("y").hides("revision 2");
     assert_eq!(story.names("cart", "staging").await, "cart-v2");
+}
+
+#[tokio::test]
+async fn a_promotion_goes_from_the_cell_under_the_cursor_to_the_next_environment() {
+    let mut story = Story::shop().await;
+    story.keys("g g h l").shows("cart in staging").await;
+    story
+        .keys("P")
+        .shows("promote  cart  from  staging  to  prod")
+        .await;
+    story.keys("esc l").shows("cart in prod").await;
+    story
+        .keys("P")
+        .shows("no promotion path leads on from prod")
+        .await;
+    story.shows("put the cursor on staging").await;
+    story
+        .keys("h")
+        .command("promote prod")
+        .shows("promote  cart  from  staging  to  prod")
+        .await;
 }

@@ -160,7 +160,7 @@ async fn a_promotion_is_one_commit_and_the_header_counts_it() {
         "   pins/staging/cart.yaml",
         "-    name: cart-v2",
         "+    name: cart-v3",
-        "whether it is ready in dev is not known",
+        "readiness in dev is not known",
     ] {
         story.shows(words).await;
     }
@@ -230,7 +230,7 @@ async fn a_work_tree_that_is_not_ready_is_refused_with_what_to_do() {
         .keys("y")
         .shows("pins/staging/cart.yaml has changed since the plan was made")
         .await;
-    story.shows("look at the new plan").await;
+    story.shows("check the new plan").await;
     assert_eq!(work.git("rev-parse --short=12 HEAD^"), head);
     assert_eq!(work.read(PIN), format!("{clean}# theirs\n"));
 }
@@ -263,15 +263,15 @@ async fn a_push_is_a_word_of_its_own_and_a_rejected_one_keeps_the_commit() {
     ] {
         work.git(line);
     }
-    story.keys("g g l H").shows("[ y apply ]").await;
-    story.shows("nothing changes in the environment").await;
+    story.keys("g g l H enter").shows("[ y apply ]").await;
+    story.shows("no object changes in the environment").await;
     story
         .keys("y")
-        .shows("hold cart in staging at cart-v3")
+        .shows("pin cart in staging at cart-v3")
         .await;
     let head = work.head();
     story.keys("esc :").types("push").keys("enter");
-    story.shows("so the push was rejected").await;
+    story.shows("the push was rejected").await;
     story.shows("git pull --rebase origin").await;
     story.shows("git reset --keep origin/main").await;
     story.shows("deploy ▪ main, ahead 1, behind 1").await;
@@ -304,7 +304,7 @@ async fn what_the_repository_has_is_planned_without_its_remote() {
     let pin = "pins/dev/cart.yaml";
     work.write(pin, &work.read(pin).replace("cart-v3", "cart-v9"));
     work.commit("by reference");
-    story.keys("g g h h").shows("v9, edited by Ana").await;
+    story.keys("g g h h").shows("v9 since").await;
     planned(&mut story).await;
     story.keys("y").shows("promote cart-v9 to staging").await;
     assert!(work.read(PIN).contains("name: cart-v9"));
@@ -327,11 +327,12 @@ async fn commits_go_to_the_branch_that_was_named() {
     assert_eq!(work.head(), head);
     assert_eq!(work.git("rev-parse --short=12 promo^"), head);
     // Who runs the same elsewhere does it to the same repository.
-    story.keys("y").shows("is on the clipboard").await;
+    story.keys("Y").shows("is on the clipboard").await;
     let root = work.root.canonicalize().unwrap();
     let line = format!(
-        "bowline promote cart --from dev --to staging --repo {} --branch promo",
-        root.display()
+        "bowline promote cart --from dev --to staging --repo {} --branch promo --namespace {}",
+        root.display(),
+        story.model.ground.namespace
     );
     assert_eq!(story.copied, [line]);
     story.keys("esc :").types("push").keys("enter");
@@ -397,5 +398,5 @@ async fn a_read_only_session_pushes_nothing_and_a_store_has_nothing_to_push() {
     assert_eq!(work.log().0, "1");
     let mut story = Story::shop().await;
     story.keys(":").types("push").keys("enter");
-    story.shows("the target is no repository").await;
+    story.shows("the target is not a repository").await;
 }

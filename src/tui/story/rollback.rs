@@ -13,12 +13,12 @@ async fn a_rollback_in_production_wants_its_name_and_why() {
     story
         .types("prod")
         .keys("enter")
-        .shows("a reason is wanted here")
+        .shows("Add a reason after the name")
         .await;
     story
         .types(" errors up")
         .keys("enter")
-        .shows("cart in prod is at cart-v1, revision 3")
+        .shows("cart in prod now runs cart-v1, revision 3")
         .await;
     let pin = story.pin("cart", "prod").await;
     assert_eq!(pin.spec.release_ref.name, "cart-v1");
@@ -33,12 +33,12 @@ async fn what_somebody_changed_meanwhile_is_told_and_nothing_is_done() {
     story.keys("g g l l R").shows("type prod and why").await;
     story.shows("data.image").await;
     story.meanwhile("tom", "cart-prod", "cart-v3").await;
+    story.shows("tom changed cart-prod to cart-v3").await;
     story
         .types("prod late")
         .keys("enter")
-        .shows("so nothing was done")
+        .shows("out of date: ctrl-r plans again")
         .await;
-    story.shows("tom").await;
     assert_eq!(story.names("cart", "prod").await, "cart-v3");
 }
 
@@ -49,6 +49,24 @@ async fn where_nothing_was_good_before_nothing_is_gone_back_to() {
     story.keys("R").shows("ledger has no earlier release").await;
     story.shows("refused").await;
     story.keys("esc").command("rollback ledger-v9");
-    story.shows("there is no release ledger-v9").await;
+    story.shows("release ledger-v9 does not exist").await;
     assert_eq!(story.names("ledger", "dev").await, "ledger-v1");
+}
+
+#[tokio::test]
+async fn without_a_controller_a_rollback_offers_the_revisions() {
+    let mut story = Story::shop().await;
+    story._lock = None;
+    story.keys("g g l l").shows("cart in prod").await;
+    story.keys("R").shows("matrix > revisions").await;
+    story.shows("no controller runs").await;
+    story.shows("press R to roll back to it").await;
+    story.hides("--to-revision");
+    story.shows("edited by ana").await;
+    story.keys("j R").shows("--to-revision 1").await;
+    story.shows("data.image").await;
+    story.types("prod back").keys("enter");
+    story
+        .shows("cart in prod now runs cart-v1, revision 3")
+        .await;
 }

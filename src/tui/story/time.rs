@@ -7,9 +7,9 @@ async fn the_matrix_of_a_moment_shows_what_ran_and_plans_nothing() {
     let mut story = Story::promoted().await;
     story.keys("esc");
     story.keys("T").shows("AS OF").await;
-    story.shows("cart in staging was promoted by ana").await;
+    story.shows("cart in staging promoted by ana").await;
     story.keys("R").shows("this is the past").await;
-    story.keys("[").hides("was promoted by ana");
+    story.keys("[").hides("promoted by ana");
     story.shows("AS OF").await;
     story.keys("esc").hides("AS OF");
 }
@@ -19,7 +19,7 @@ async fn what_changed_around_an_incident_is_ranked() {
     let mut story = Story::promoted().await;
     story.keys("esc");
     story.command("since 1m");
-    story.shows("the likeliest cause first").await;
+    story.shows("most likely cause first").await;
     story.shows("promoted by ana").await;
 }
 
@@ -36,10 +36,10 @@ async fn a_timeline_is_written_once_and_over_nothing() {
         written.contains("cart-v3") && written.contains("ana"),
         "{written}"
     );
-    story.command(&line).shows("cannot be written").await;
+    story.command(&line).shows("cannot write").await;
     assert_eq!(std::fs::read_to_string(&file).unwrap(), written);
     story
         .command("export")
-        .shows(":export incident [FILE]")
+        .shows(":export incident [START [END]] [FILE]")
         .await;
 }

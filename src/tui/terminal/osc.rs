@@ -34,7 +34,7 @@ pub enum Between {
 #[derive(Debug, Error)]
 pub enum CopyError {
     /// Terminals would drop it silently.
-    #[error("{} are too many to copy through the terminal, which takes {}", text::bytes(*.length as u64), text::bytes(*.limit as u64))]
+    #[error("{} is too much to copy through the terminal (limit {})", text::bytes(*.length as u64), text::bytes(*.limit as u64))]
     TooLong {
         /// The bytes that were to be copied.
         length: usize,
@@ -42,7 +42,7 @@ pub enum CopyError {
         limit: usize,
     },
     /// The terminal has no such sequences.
-    #[error("this terminal cannot copy: it knows no OSC sequences")]
+    #[error("this terminal cannot copy: it does not support OSC sequences")]
     NotThere,
     /// It could not be written.
     #[error("cannot write to the terminal: {0}")]
@@ -167,7 +167,7 @@ mod tests {
         let error = copy(&"x".repeat(60_000), Between::Nothing).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "59 KB are too many to copy through the terminal, which takes 55 KB"
+            "59 KB is too much to copy through the terminal (limit 55 KB)"
         );
     }
 

@@ -292,17 +292,15 @@ fn style_of(
     faults: &mut Vec<Fault>,
 ) -> Option<Style> {
     let mut style = Style::new().add_modifier(look.attributes);
+    let known = faults.len();
     for (ink, slot) in [(&look.fg, &mut style.fg), (&look.bg, &mut style.bg)] {
         match ink.as_ref().map(|ink| ink.resolve(palette)) {
             None => {}
             Some(Ok(colour)) => *slot = Some(colour),
-            Some(Err(fault)) => {
-                faults.push(fault);
-                return None;
-            }
+            Some(Err(fault)) => faults.push(fault),
         }
     }
-    Some(style)
+    (faults.len() == known).then_some(style)
 }
 
 fn built_in_text(name: &str) -> Option<&'static str> {

@@ -25,13 +25,13 @@ pub struct Fault {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The file is there and cannot be read.
-    #[error("it cannot be read: {0}")]
+    #[error("cannot read the file: {0}")]
     Unreadable(String),
     /// It is not TOML.
-    #[error("it is not TOML: {0}")]
+    #[error("the file is not valid TOML: {0}")]
     Syntax(String),
     /// There is no theme of this name.
-    #[error("there is no theme `{name}`{nearest}; there are {}", super::names().join(", "))]
+    #[error("unknown theme `{name}`{nearest}; the themes are {}", super::names().join(", "))]
     Theme {
         /// What was written.
         name: String,
@@ -39,7 +39,7 @@ pub enum Problem {
         nearest: String,
     },
     /// A theme inherits itself.
-    #[error("`{name}` inherits itself, by {chain}; let one of them inherit dark or light")]
+    #[error("`{name}` inherits itself ({chain}); let one of these themes inherit dark or light")]
     Cycle {
         /// The theme.
         name: String,
@@ -47,7 +47,7 @@ pub enum Problem {
         chain: String,
     },
     /// A word that says nothing.
-    #[error("`{word}` says nothing here{nearest}; {known}")]
+    #[error("unknown key `{word}`{nearest}; {known}")]
     Field {
         /// What was written.
         word: String,
@@ -57,7 +57,7 @@ pub enum Problem {
         known: &'static str,
     },
     /// A role that nothing has.
-    #[error("`{word}` is no role{nearest}; docs/themes.md lists them")]
+    #[error("unknown role `{word}`{nearest}; docs/themes.md lists the roles")]
     Role {
         /// What was written.
         word: String,
@@ -66,7 +66,7 @@ pub enum Problem {
     },
     /// A colour that is none.
     #[error(
-        "{text} is no colour{nearest}; write \"#rrggbb\", a name of [palette], a name of the terminal's (red, bright-red, default), or a number up to 255"
+        "{text} is not a colour{nearest}; write \"#rrggbb\", a name from [palette], a terminal colour (red, bright-red, default), or a number up to 255"
     )]
     Colour {
         /// What was written.
@@ -244,27 +244,24 @@ impl Reading<'_> {
 
     fn look(&mut self, table: &DeTable<'_>) -> Option<Look> {
         let mut look = Look::default();
+        let known = self.faults.len();
         for (word, at, value) in entries(table) {
             let attribute = ATTRIBUTES.iter().find(|(known, _)| *known == word);
             match (word, attribute) {
-                ("fg", _) => look.fg = Some(self.ink(value)?),
-                ("bg", _) => look.bg = Some(self.ink(value)?),
+                ("fg", _) => look.fg = self.ink(value),
+                ("bg", _) => look.bg = self.ink(value),
                 (_, Some((_, attribute))) => match value.get_ref().as_bool() {
                     Some(on) => look.attributes.set(*attribute, on),
-                    None => {
-                        self.shape(value.span().start, word, "true or false");
-                        return None;
-                    }
+                    None => self.shape(value.span().start, word, "true or false"),
                 },
                 _ => {
                     let words = ["fg", "bg", "bold", "dim", "italic", "underline", "reverse"];
                     let known = "a style has fg, bg, bold, dim, italic, underline and reverse";
                     self.field(at, word, &words, known);
-                    return None;
                 }
             }
         }
-        Some(look)
+        (self.faults.len() == known).then_some(look)
     }
 
     fn ink(&mut self, value: &Spanned<DeValue<'_>>) -> Option<Ink> {

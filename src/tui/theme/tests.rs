@@ -316,29 +316,32 @@ fn what_is_wrong_is_named_by_line_and_the_rest_counts() {
     for (text, expected) in [
         (
             "[style]\ngod = 'red'",
-            "mine.toml:2:1: `god` is no role, did you mean `good`?; docs/themes.md lists them",
+            "mine.toml:2:1: unknown role `god`, did you mean `good`?; docs/themes.md lists the roles",
         ),
         (
             "[style]\ngood = 'gren'",
-            "mine.toml:2:8: `gren` is no colour, did you mean `green`?; write \"#rrggbb\"",
+            "mine.toml:2:8: `gren` is not a colour, did you mean `green`?; write \"#rrggbb\"",
         ),
         (
             "[style]\ngood = { bg = '#12345' }",
-            "mine.toml:2:15: `#12345` is no colour; ",
+            "mine.toml:2:15: `#12345` is not a colour; ",
         ),
-        ("[style]\ngood = 256", "mine.toml:2:8: 256 is no colour"),
-        ("[style]\ngood = true", "mine.toml:2:8: true is no colour"),
+        ("[style]\ngood = 256", "mine.toml:2:8: 256 is not a colour"),
+        (
+            "[style]\ngood = true",
+            "mine.toml:2:8: true is not a colour",
+        ),
         (
             "[style]\ngood = { fg = [1] }",
-            "mine.toml:2:15: [1] is no colour",
+            "mine.toml:2:15: [1] is not a colour",
         ),
         (
             "[palette]\nsea = 'wet'",
-            "mine.toml:2:7: `wet` is no colour",
+            "mine.toml:2:7: `wet` is not a colour",
         ),
         (
             "[style]\ngood = { blod = true }",
-            "mine.toml:2:10: `blod` says nothing here, did you mean `bold`?; a style has fg,",
+            "mine.toml:2:10: unknown key `blod`, did you mean `bold`?; a style has fg,",
         ),
         (
             "[style]\ngood = { bold = 1 }",
@@ -346,7 +349,7 @@ fn what_is_wrong_is_named_by_line_and_the_rest_counts() {
         ),
         (
             "[stile]\ngood = 'red'",
-            "mine.toml:1:2: `stile` says nothing here, did you mean `style`?; a theme has inherits,",
+            "mine.toml:1:2: unknown key `stile`, did you mean `style`?; a theme has inherits,",
         ),
         (
             "style = 3",
@@ -362,13 +365,16 @@ fn what_is_wrong_is_named_by_line_and_the_rest_counts() {
         ),
         (
             "inherits = 'drak'",
-            "mine.toml:1:12: there is no theme `drak`, did you mean `dark`?; there are dark, light,",
+            "mine.toml:1:12: unknown theme `drak`, did you mean `dark`?; the themes are dark, light,",
         ),
         (
             "inherits = 'mine'",
-            "mine.toml:1:12: `mine` inherits itself, by mine; let one of them inherit dark or light",
+            "mine.toml:1:12: `mine` inherits itself (mine); let one of these themes inherit dark or light",
         ),
-        ("[style]\ngood = ", "mine.toml:2:8: it is not TOML"),
+        (
+            "[style]\ngood = ",
+            "mine.toml:2:8: the file is not valid TOML",
+        ),
     ] {
         let (read, faults) = faults_of(text);
         assert!(faults[0].contains(expected), "{text}: {faults:?}");
@@ -416,7 +422,7 @@ fn the_users_themes_are_found_by_name_and_inherit_each_other() {
     assert_eq!(x.style(Role::Good).fg, Some(Color::Green));
     let message = faults[0].to_string();
     assert!(
-        message.contains("y.toml:2:12: `x` inherits itself, by x, y"),
+        message.contains("y.toml:2:12: `x` inherits itself (x, y"),
         "{message}"
     );
 
@@ -453,5 +459,34 @@ fn the_page_about_themes_is_right() {
         // The tints are listed from the first to the last.
         let tint = ["tint2", "tint3", "tint4", "tint5"].contains(&name);
         assert!(tint || page.contains(&format!("`{name}`")), "{name}");
+    }
+}
+
+#[test]
+fn two_mistakes_in_a_style_are_two_messages() {
+    for (text, expected) in [
+        (
+            "[style]\ngood = { fg = 'gren', bg = 'rd' }",
+            ["`gren` is not a colour", "`rd` is not a colour"],
+        ),
+        (
+            "[style]\ngood = { fg = [1], blod = true }",
+            ["[1] is not a colour", "unknown key `blod`"],
+        ),
+        (
+            "[style]\ngood = { bold = 1, dim = 2 }",
+            ["`bold` should be", "`dim` should be"],
+        ),
+    ] {
+        let (read, faults) = faults_of(text);
+        assert_eq!(faults.len(), 2, "{text}: {faults:?}");
+        for part in expected {
+            let mut found = faults.iter();
+            assert!(
+                found.any(|fault| fault.contains(part)),
+                "{part}: {faults:?}"
+            );
+        }
+        assert_eq!(read.style(Role::Good), theme("dark").style(Role::Good));
     }
 }

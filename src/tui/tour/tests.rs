@@ -28,14 +28,14 @@ async fn who_follows_it_comes_to_its_end() {
     story.shows("tour 1 of 11: the matrix").await;
     story
         .keys("g g l l")
-        .shows("tour 2 of 11: what differs")
+        .shows("tour 2 of 11: the difference")
         .await;
     story.keys("d").shows("tour 3 of 11: a diff").await;
     story.keys("esc").shows("tour 4 of 11: a rollback").await;
     story.keys("R").shows("type prod and why").await;
     story.shows("Type prod INC-42 rolled back").await;
     // Leaving a plan is no step back, and no step on.
-    story.keys("esc").shows("You left the plan").await;
+    story.keys("esc").shows("You cancelled the plan").await;
     story.keys("R").shows("type prod and why").await;
     story.shows("data.image").await;
     story
@@ -43,11 +43,14 @@ async fn who_follows_it_comes_to_its_end() {
         .keys("enter")
         .shows("tour 6 of 11: the rollout")
         .await;
-    story.shows("cart in prod is at cart-v1").await;
+    story.shows("cart in prod now runs cart-v1").await;
     story.keys("esc").shows("tour 7 of 11: a promotion").await;
     story.keys("h P").shows("tour 8 of 11: a hold").await;
     story.keys("esc").shows("cart in staging").await;
-    story.keys("H").shows("tour 9 of 11: the record").await;
+    story
+        .keys("H enter")
+        .shows("tour 9 of 11: the audit trail")
+        .await;
     story.keys("esc g a").shows("tour 10 of 11: help").await;
     story.keys("?").shows("tour 11 of 11: the end").await;
     story.keys("esc >").hides("tour 11");
@@ -57,7 +60,7 @@ async fn who_follows_it_comes_to_its_end() {
 #[tokio::test]
 async fn it_waits_for_who_wanders_off() {
     let mut story = touring().await;
-    story.keys("g g l l").shows("what differs").await;
+    story.keys("g g l l").shows("the difference").await;
     let before = said(&story.model);
     for wandering in ["j k", "f f", "s", "/ esc", ": esc", "P esc", "H esc", "z"] {
         story.keys(wandering);

@@ -87,11 +87,42 @@ pub struct Window {
     pub count: usize,
 }
 
+/// The part of a cell that follows the name of a bad release.
+pub fn bad() -> (String, Role) {
+    (" bad".to_owned(), Role::Degraded)
+}
+
+/// The sort column, named by its head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sorted {
+    /// The head of the column.
+    pub head: &'static str,
+    /// Whether the largest is first.
+    pub falling: bool,
+}
+
 /// Draws the heads of the columns and the rows below them.
 pub fn draw(sheet: &mut Sheet<'_>, columns: &[Column], lines: &[Line], window: Window) {
+    draw_sorted(sheet, columns, lines, window, None);
+}
+
+/// Draws the heads of the columns, with an arrow on the one that the rows are sorted by, and the rows.
+pub fn draw_sorted(
+    sheet: &mut Sheet<'_>,
+    columns: &[Column],
+    lines: &[Line],
+    window: Window,
+    sorted: Option<Sorted>,
+) {
+    let glyphs = sheet.glyphs;
+    let head = |column: &Column| match sorted.filter(|sorted| sorted.head == column.head) {
+        Some(sorted) => format!("{}{}", column.head, glyphs.sorted(sorted.falling)),
+        None => column.head.to_owned(),
+    };
+    let heads: Vec<String> = columns.iter().map(head).collect();
     let natural: Vec<u16> = (0..columns.len())
         .map(|at| {
-            let head = columns.get(at).map_or(0, |column| text::width(column.head));
+            let head = heads.get(at).map_or(0, |head| text::width(head));
             let cells = lines.iter().filter_map(|line| line.cells.get(at));
             let widest = cells.map(width).max().unwrap_or_default();
             u16::try_from(widest.max(head)).unwrap_or(u16::MAX)
@@ -101,10 +132,11 @@ pub fn draw(sheet: &mut Sheet<'_>, columns: &[Column], lines: &[Line], window: W
     let widths = widths(columns, &natural, room);
     let mut pen = sheet.line(0);
     pen.skip(MARGIN);
-    for (column, width) in columns.iter().zip(&widths).filter(|(_, width)| **width > 0) {
+    let seen = columns.iter().zip(&heads).zip(&widths);
+    for ((column, head), width) in seen.filter(|(_, width)| **width > 0) {
         match column.right {
-            true => pen.cell_right(column.head, *width, Role::Header),
-            false => pen.cell(column.head, *width, Role::Header),
+            true => pen.cell_right(head, *width, Role::Header),
+            false => pen.cell(head, *width, Role::Header),
         };
         pen.skip(GAP);
     }
@@ -137,8 +169,19 @@ fn put(sheet: &mut Sheet<'_>, row: u16, columns: &[Column], widths: &[u16], line
         if column.right {
             pen.skip(width.saturating_sub(wide));
         }
-        for (part, role) in cell {
+        // A name is cut before the word behind it goes.
+        let word = bad();
+        let kept = match cell.as_slice() {
+            [_, last, ..] if *last == word => text::width(&word.0),
+            _ => 0,
+        };
+        for (at, (part, role)) in cell.iter().enumerate() {
             let room = usize::from(end.saturating_sub(pen.column()));
+            let room = if at == 0 {
+                room.saturating_sub(kept)
+            } else {
+                room
+            };
             let cut = match column.named {
                 true => text::fit_name(part, room),
                 false => text::fit(part, room),

@@ -185,7 +185,7 @@ impl State {
             Some(actor) => add("who", actor, Role::Text),
             None => add(
                 "who",
-                "unattributed: the server did not say who",
+                "not attributed: the server did not report the user",
                 Role::Warning,
             ),
         }
@@ -212,7 +212,7 @@ impl State {
         if let Some(named) = &spec.release_ref {
             add(
                 "releaseRef",
-                &format!("{named}; a hold makes another release count"),
+                &format!("{named}; a hold fixes another release"),
                 Role::Text,
             );
         }
@@ -220,12 +220,9 @@ impl State {
             add("restored", &format!("revision {revision}"), Role::Text);
         }
         let hold = |hold: &Hold| {
-            let until = hold
-                .until
-                .as_ref()
-                .map_or("until lifted".to_owned(), |until| {
-                    format!("until {}", ground.clock(until.0, sheet.now))
-                });
+            let until = hold.until.as_ref().map_or("no end".to_owned(), |until| {
+                format!("until {}", ground.clock(until.0, sheet.now))
+            });
             let why = hold.reason.as_deref().unwrap_or("no reason was given");
             format!("{}, {until}: {why}", hold.owner)
         };
@@ -235,7 +232,7 @@ impl State {
         if let Some(gap) = &spec.gap {
             add(
                 "gap",
-                &format!("nobody saw revisions {} to {}", gap.first, gap.last),
+                &format!("revisions {} to {} were not observed", gap.first, gap.last),
                 Role::Warning,
             );
         }
@@ -261,17 +258,17 @@ impl State {
         let follows = spec
             .previous
             .as_deref()
-            .map_or("nothing: it is the first".to_owned(), short);
+            .map_or("none: this is the first entry".to_owned(), short);
         add("follows", &follows, Role::Muted);
         match is_broken {
             false => add(
                 "chain",
-                &format!("{} as it was written", sheet.glyphs.check),
+                &format!("{}, verified", sheet.glyphs.check),
                 Role::Good,
             ),
             true => add(
                 "chain",
-                &format!("{} not as it was written", sheet.glyphs.degraded),
+                &format!("{}, changed after it was written", sheet.glyphs.degraded),
                 Role::Error,
             ),
         }

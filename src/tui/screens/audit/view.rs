@@ -4,9 +4,9 @@ use super::{Shown, Standing, State, word};
 use crate::engine::audit::Finding;
 use crate::text;
 use crate::tui::pen::Sheet;
-use crate::tui::screens::Scene;
+use crate::tui::screens::{Scene, is_bad};
 use crate::tui::theme::Role;
-use crate::tui::widgets::table::{self, Cell, Column, Line, MARGIN, Window, cell};
+use crate::tui::widgets::table::{self, Cell, Column, Line, MARGIN, Window, bad, cell};
 use crate::tui::widgets::wrap;
 
 const COLUMNS: &[Column] = &[
@@ -32,7 +32,7 @@ impl State {
                 sheet
                     .line(1)
                     .skip(MARGIN)
-                    .put("the record is being read and checked", Role::Muted);
+                    .put("Loading and verifying the audit trail...", Role::Muted);
                 return;
             }
             Some(Err(why)) => {
@@ -60,8 +60,8 @@ impl State {
         table::draw(&mut below, COLUMNS, &lines, window);
         if lines.is_empty() {
             let words = match self.rows.total() {
-                0 => "nothing was recorded yet",
-                _ => "nothing matches the filter; esc clears it",
+                0 => "no audit entries yet",
+                _ => "no row matches the filter; esc clears it",
             };
             below.line(2).skip(MARGIN).put(words, Role::Muted);
         }
@@ -115,7 +115,7 @@ fn line(sheet: &Sheet<'_>, scene: &Scene<'_>, selected: bool, shown: &Shown) -> 
             who,
             cell(word(row), Role::Text),
             cell(&shown.place, Role::Text),
-            change(sheet, shown),
+            change(sheet, scene, shown),
             match &row.reason {
                 Some(reason) => cell(format!("\"{}\"", text::line(reason)), Role::Muted),
                 None => Vec::new(),
@@ -127,8 +127,14 @@ fn line(sheet: &Sheet<'_>, scene: &Scene<'_>, selected: bool, shown: &Shown) -> 
 }
 
 /// Says from what to what, without the name of the component.
-fn change(sheet: &Sheet<'_>, shown: &Shown) -> Cell {
+fn change(sheet: &Sheet<'_>, scene: &Scene<'_>, shown: &Shown) -> Cell {
     let row = &shown.row;
+    let namespace = &scene.model.ground.namespace;
+    let marked = |name: &Option<String>| {
+        let name = name.as_ref();
+        name.filter(|name| is_bad(scene.world, namespace, name))
+            .map(|_| bad())
+    };
     let short = |name: &String| {
         let rest = name
             .strip_prefix(&shown.component)
@@ -137,14 +143,24 @@ fn change(sheet: &Sheet<'_>, shown: &Shown) -> Cell {
     };
     let (from, to) = (row.from.as_ref().map(short), row.to.as_ref().map(short));
     match (from, to) {
-        (Some(from), Some(to)) if from == to => cell(to, Role::Muted),
-        (Some(from), Some(to)) => vec![
-            (from, Role::Muted),
-            (format!(" {} ", sheet.glyphs.arrow), Role::Muted),
-            (to, Role::Text),
-        ],
-        (Some(from), None) => cell(from, Role::Muted),
-        (None, Some(to)) => cell(to, Role::Text),
+        (Some(from), Some(to)) if from == to => {
+            let to = cell(to, Role::Muted).into_iter();
+            to.chain(marked(&row.to)).collect()
+        }
+        (Some(from), Some(to)) => {
+            let from = cell(from, Role::Muted).into_iter().chain(marked(&row.from));
+            let arrow = (format!(" {} ", sheet.glyphs.arrow), Role::Muted);
+            let to = [arrow, (to, Role::Text)].into_iter();
+            from.chain(to).chain(marked(&row.to)).collect()
+        }
+        (Some(from), None) => {
+            let from = cell(from, Role::Muted).into_iter();
+            from.chain(marked(&row.from)).collect()
+        }
+        (None, Some(to)) => {
+            let to = cell(to, Role::Text).into_iter();
+            to.chain(marked(&row.to)).collect()
+        }
         (None, None) => Vec::new(),
     }
 }

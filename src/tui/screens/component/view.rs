@@ -5,8 +5,8 @@ use crate::engine::matrix::{self, Cell};
 use crate::engine::world::Key;
 use crate::text;
 use crate::tui::pen::{Glyphs, Sheet};
-use crate::tui::screens::Scene;
 use crate::tui::screens::matrix::{health, pane};
+use crate::tui::screens::{BAD, Scene};
 use crate::tui::theme::Role;
 use crate::tui::widgets::{scrolled, wrap};
 
@@ -38,11 +38,11 @@ impl State {
         let mut releases = scene.world.releases_of(component);
         let newest = releases.next();
         let all = newest.map_or(0, |_| releases.count() + 1);
-        let words = newest.map_or("no release of it yet ".to_owned(), |newest| {
+        let words = newest.map_or("no release yet ".to_owned(), |newest| {
             let label = matrix::label(scene.world, component, &newest.key.name);
             let age = sheet.age(newest.created);
             let plural = if all == 1 { "release" } else { "releases" };
-            format!("{all} {plural}, the newest {label}, made {age} ago ")
+            format!("{all} {plural}, newest {label}, created {age} ago ")
         });
         sheet
             .line(0)
@@ -137,14 +137,13 @@ impl State {
         );
         sheet.rule(row, &title, Role::Title);
         let width = usize::from(sheet.width().saturating_sub(4));
-        let cause = self.history.current().and_then(|now| now.cause.as_ref());
-        let cause = cause.map(|cause| pane::Cause {
-            action: cause.action,
-            actor: cause.actor.as_deref(),
-            reason: cause.reason.as_deref(),
-        });
+        let environment = &self.history.place.environment;
+        let pin = scene.world.pin_of(component, environment);
+        let made = pin
+            .zip(self.history.known())
+            .map(|(pin, revisions)| revisions.made(pin.effective_release(sheet.now), sheet.now));
         let place = (&self.columns, self.column);
-        let said = pane::sentences(sheet, scene, place, component, cause.as_ref());
+        let said = pane::sentences(sheet, scene, place, component, made.as_ref());
         let room = SAID.min(sheet.height().saturating_sub(row + 6));
         let mut y = row + 1;
         for (words, role) in said {
@@ -196,7 +195,7 @@ impl State {
     }
 }
 
-/// Says how far behind a cell is and whether it is held, in signs.
+/// Says how far behind a cell is, and whether it is marked bad or held, in signs.
 fn signs(cell: &Cell<'_>, glyphs: &Glyphs) -> String {
     let mut signs = String::new();
     if let Some(progress) = cell.progress {
@@ -204,6 +203,9 @@ fn signs(cell: &Cell<'_>, glyphs: &Glyphs) -> String {
     }
     if let Some(count) = cell.behind.filter(|count| *count > 0) {
         signs += &format!(" {}{count}", glyphs.behind);
+    }
+    if cell.bad {
+        signs += &format!(" {BAD}");
     }
     if cell.held > 0 {
         signs += &format!(" {}", glyphs.held);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::engine::diff::{Change, Diff, Hunk, Kind};
+use crate::engine::diff::{Diff, Hunk, Kind};
 
 /// How many equal lines stay beside a change.
 const CONTEXT: usize = 3;
@@ -133,8 +133,10 @@ impl Rows {
     /// Lays out a diff: both sides beside each other, or one under the other.
     pub fn of(diff: &Diff, folds: &Folds, split: bool) -> Self {
         let mut rows = Self::default();
-        let changed = diff.objects.iter().enumerate();
-        for (at, object) in changed.filter(|(_, object)| object.change != Change::Same) {
+        for at in diff.by_importance() {
+            let Some(object) = diff.objects.get(at) else {
+                continue;
+            };
             if !rows.rows.is_empty() {
                 rows.rows.push(Row::Gap(at));
             }

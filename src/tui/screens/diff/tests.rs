@@ -89,7 +89,7 @@ fn compare() -> Compare {
         after: half("production", "v1.2.3", "13:59:59"),
         diff: diff(&before, &after, &options),
         notes: vec![
-            "their own namespaces, shop-staging and shop-production, are left out".to_owned(),
+            "the namespaces of the environments, shop-staging and shop-production, are not compared".to_owned(),
         ],
     }
 }
@@ -149,7 +149,7 @@ fn golden_screens() {
 fn golden_screens_unified_and_unfolded() {
     let mut coarse = compare();
     coarse.diff.coarse =
-        Some("the deadline passed: 1 of 5 objects are compared in whole blocks".to_owned());
+        Some("deadline exceeded: 1 of 5 objects are compared as whole blocks".to_owned());
     opened(coarse).keys("u o o j enter").golden("diff-unified");
 }
 
@@ -208,34 +208,36 @@ fn a_place_is_compared_with_the_one_before_or_with_what_was_good_or_with_what_is
 #[test]
 fn keys_go_from_change_to_change() {
     for (keys, expected) in [
-        ("n", "token: \"***\""),
-        ("n n", "app.kubernetes.io/version: v1.2.1"),
-        ("n n n", "replicas: 2"),
-        ("o", "Secret checkout-token"),
-        ("o o", "Deployment.apps checkout-service"),
-        ("o O", "ConfigMap checkout-flags"),
-        ("o o n n n n N", "value: \"20\""),
-        ("g g", "ConfigMap checkout-flags"),
+        // The object with the most important change is first: the workload with its image.
+        ("n", "replicas: 2"),
+        ("o n", "new-flow: \"on\""),
+        ("o o n", "token: \"***\""),
+        ("o", "ConfigMap checkout-flags"),
+        ("o o", "Secret checkout-token"),
+        ("o O", "Deployment.apps checkout-service"),
+        ("g g n n n n N", "value: \"20\""),
+        ("g g", "Deployment.apps checkout-service"),
         ("g g o o o", "PodDisruptionBudget.policy checkout-service"),
-        ("g g j", "2 folded data"),
+        ("g g o j", "2 folded data"),
         // Unfolded, and folded again from inside.
-        ("g g j z", "apiVersion: v1"),
-        ("g g j z j z", "2 folded data"),
+        ("g g o j z", "apiVersion: v1"),
+        ("g g o j z j z", "2 folded data"),
         // The name of an object folds all of it.
-        ("o o z n", "apiVersion: policy/v1"),
-        ("o o z z n", "app.kubernetes.io/version: v1.2.1"),
+        ("g g o o z n", "apiVersion: policy/v1"),
+        ("g g z z n", "app.kubernetes.io/version: v1.2.1"),
         // The cursor stays with its line in another layout.
         (
-            "o o n n n n u",
+            "g g n n n n u",
             "image: registry.example/shop/checkout:v1.2.1",
         ),
         (
-            "o o n n n n u u",
+            "g g n n n n u u",
             "image: registry.example/shop/checkout:v1.2.1",
         ),
     ] {
         let mut still = opened(compare());
-        assert_eq!(under(&still.model), "new-flow: \"on\"", "the first change");
+        let first = "app.kubernetes.io/version: v1.2.1";
+        assert_eq!(under(&still.model), first, "the first change");
         press(&mut still, keys);
         assert_eq!(under(&still.model), expected, "{keys}");
     }
@@ -246,7 +248,7 @@ fn keys_go_from_change_to_change() {
         .notice
         .as_ref()
         .map(|notice| notice.text.as_str());
-    assert_eq!(said, Some("there is no hunk before this one"));
+    assert_eq!(said, Some("there is no previous hunk"));
 }
 
 #[test]
@@ -255,10 +257,10 @@ fn noise_is_asked_for_and_what_is_read_stays_until_it_comes() {
     let effects = press(&mut still, "o w");
     let (ticket, comparison) = asked(&effects).unwrap();
     assert!(comparison.noise);
-    assert!(still.screen().contains("reading again"));
+    assert!(still.screen().contains("loading again"));
     answer(&mut still, ticket, Ok(Box::new(compare())));
     // The object stays, and its first change is found again.
-    assert_eq!(under(&still.model), "token: \"***\"");
+    assert_eq!(under(&still.model), "new-flow: \"on\"");
     assert!(still.screen().contains("with noise"));
     let effects = press(&mut still, "w");
     assert!(!asked(&effects).unwrap().1.noise);
@@ -289,7 +291,7 @@ fn what_is_copied_is_a_patch_and_a_command() {
     );
     assert_eq!(
         *command,
-        "bowline diff checkout-service --from staging --to production"
+        "bowline diff checkout-service --from staging --to production --context prod-eu --kubeconfig /home/ana/.kube/config --namespace shop"
     );
 }
 
@@ -299,7 +301,10 @@ fn what_cannot_be_compared_says_why() {
     let effects = press(&mut still, "d");
     let (ticket, _) = asked(&effects).unwrap();
     let screen = still.screen();
-    assert!(screen.contains("both sides are being read"), "{screen}");
+    assert!(
+        screen.contains("Loading and rendering both sides"),
+        "{screen}"
+    );
     answer(&mut still, ticket, Err("the target is away".to_owned()));
     let screen = still.screen();
     assert!(screen.contains("the target is away"), "{screen}");

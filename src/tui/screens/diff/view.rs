@@ -7,7 +7,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::rows::{Count, Row, Spot};
 use super::{Frame, Shown, Stage, State};
-use crate::engine::diff::{Change, Hunk, Identity, Kind, ObjectDiff};
+use crate::engine::diff::{Change, Hunk, Identity, Kind, ObjectDiff, labels};
 use crate::text;
 use crate::tui::model::Ground;
 use crate::tui::pen::{Glyphs, Pen, Sheet};
@@ -27,7 +27,7 @@ impl State {
     pub fn view(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         match &self.stage {
             Stage::Reading => {
-                let words = "both sides are being read and rendered";
+                let words = "Loading and rendering both sides...";
                 sheet.line(1).skip(3).put(words, Role::Muted);
             }
             Stage::Failed(why) => {
@@ -72,7 +72,7 @@ impl State {
             Some((shown.compare.diff.objects.get(object)?, found?))
         });
         let (name, place) = match at {
-            None => ("nothing differs".to_owned(), String::new()),
+            None => ("no differences".to_owned(), String::new()),
             Some((object, at)) => {
                 let hunk = rows.hunks.partition_point(|row| *row <= self.cursor);
                 let hunks = rows.hunks.len();
@@ -85,7 +85,7 @@ impl State {
             }
         };
         let noise = match (self.again, self.noise) {
-            (true, _) => " reading again ",
+            (true, _) => " loading again ",
             (false, true) => " with noise ",
             (false, false) => "",
         };
@@ -113,8 +113,8 @@ impl State {
         let rows = &shown.rows.rows;
         if rows.is_empty() {
             let words = match (self.asked.is_some(), self.noise) {
-                (true, false) => "nothing differs; w shows noise as well",
-                _ => "nothing differs",
+                (true, false) => "no differences; w also shows noise",
+                _ => "no differences",
             };
             sheet.line(1).skip(3).put(words, Role::Muted);
             return;
@@ -359,22 +359,30 @@ fn list(sheet: &mut Sheet<'_>, shown: &Shown, current: Option<usize>) {
             .skip(width.saturating_sub(1))
             .put(bar, Role::Border);
     }
-    for (y, (index, _)) in (0..).zip(objects.iter().skip(first).take(height)) {
-        let Some(object) = shown.compare.diff.objects.get(*index) else {
+    let counted = |index: usize| words_of(shown.counts.get(index).copied().unwrap_or_default());
+    let widest = objects
+        .iter()
+        .map(|(index, _)| text::width(&counted(*index)))
+        .max();
+    let room = usize::from(width).saturating_sub(widest.unwrap_or_default() + 6);
+    let changed = |index: usize| shown.compare.diff.objects.get(index);
+    let identities = objects.iter().filter_map(|(index, _)| changed(*index));
+    let identities: Vec<&Identity> = identities.map(|object| &object.identity).collect();
+    let names = labels(&identities, room);
+    let seen = objects.iter().zip(&names).skip(first).take(height);
+    for (y, ((index, _), name)) in (0..).zip(seen) {
+        let Some(object) = changed(*index) else {
             continue;
         };
-        let count = shown.counts.get(*index).copied().unwrap_or_default();
         let mut pen = sheet.line(y);
         pen.until(width.saturating_sub(1));
         if Some(*index) == current {
             pen.over(Role::Selection);
         }
         let (sign, role) = sign(object);
-        let counted = words_of(count);
-        let room = usize::from(width).saturating_sub(text::width(&counted) + 6);
-        pen.skip(1).put(sign, role).skip(1);
-        pen.put(&text::fit(&short(&object.identity), room), Role::Text);
-        pen.right(&format!("{counted} "), Role::Muted).rest();
+        pen.skip(1).put(sign, role).skip(1).put(name, Role::Text);
+        pen.right(&format!("{} ", counted(*index)), Role::Muted)
+            .rest();
     }
 }
 
@@ -440,11 +448,6 @@ fn fold(sheet: &mut Sheet<'_>, y: u16, count: usize, path: &str, selected: bool)
         pen.put("   ", Role::Muted).put(path, Role::Breadcrumb);
     }
     pen.plain();
-}
-
-/// Names an object for a list: its kind and its name.
-fn short(identity: &Identity) -> String {
-    format!("{} {}", identity.kind, identity.name)
 }
 
 /// Names an object in full.

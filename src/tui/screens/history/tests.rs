@@ -64,6 +64,8 @@ fn revision(number: i64, version: &str, created: &str, state: State) -> Revision
         content: Some(Pinned {
             release: ReleaseIdentity::named(name),
             holds: Vec::new(),
+            reference: None,
+            replaced: None,
         }),
     }
 }
@@ -218,8 +220,8 @@ fn keys_on_revisions() {
             "bowline mark good checkout-service-v1.2.2".to_owned(),
         ),
         (
-            "P",
-            "bowline promote checkout-service --from staging --to production".to_owned(),
+            "D",
+            "bowline deploy checkout-service --environment production --skip-path".to_owned(),
         ),
         ("G y", "copy checkout-service-v1.2.0".to_owned()),
     ] {
@@ -238,8 +240,8 @@ fn keys_on_revisions() {
 #[test]
 fn what_is_not_known_is_not_compared_and_not_gone_back_to() {
     for (keys, expected) in [
-        ("j j j j R", "revisions 2 to 3: nobody saw them"),
-        ("j j j j d", "revisions 2 to 3: nobody saw them"),
+        ("j j j j R", "revisions 2 to 3: not observed"),
+        ("j j j j d", "revisions 2 to 3: not observed"),
         (
             "j j j j space",
             "nothing is known of it, so nothing compares it",
@@ -281,7 +283,11 @@ fn the_cursor_stays_with_its_revision_and_news_are_asked_for_once() {
     );
     still.world.pins(Event::Applied(moved));
     let effects = tell(&mut still, model::Event::World(touched()));
-    assert_eq!(wanted(&effects), ["revisions checkout-service production"]);
+    // The matrix behind asks as well: its pane names the change that made the release effective.
+    assert_eq!(
+        wanted(&effects),
+        ["revisions checkout-service production"; 2]
+    );
     answer(&mut still, &effects);
     let effects = press(&mut still, "R");
     assert_eq!(

@@ -8,8 +8,8 @@ use crate::engine::revisions::{Pinned, Revision, Row, State};
 use crate::engine::world::Key;
 use crate::text;
 use crate::tui::pen::{Glyphs, Pen, Sheet};
-use crate::tui::screens::Scene;
 use crate::tui::screens::matrix::pane::done;
+use crate::tui::screens::{BAD, Scene, is_bad};
 use crate::tui::theme::Role;
 use crate::tui::widgets::{scrolled, wrap};
 
@@ -71,6 +71,12 @@ impl History {
         let ground = &scene.model.ground;
         let component = Key::new(&ground.namespace, &self.place.component);
         let rows: Vec<&Row<Pinned>> = self.rows().collect();
+        let all: Vec<&Row<Pinned>> = self.all().collect();
+        if rows.is_empty() && !all.is_empty() {
+            let words = "no row matches the filter; esc clears it";
+            sheet.line(1).skip(3).put(words, Role::Muted);
+            return;
+        }
         let height = usize::from(sheet.height().saturating_sub(1));
         let at = self.position();
         let first = scrolled(at.saturating_sub(height / 2), at, height, rows.len());
@@ -100,8 +106,10 @@ impl History {
                 gap(sheet, y, widths, row, selected);
                 continue;
             };
-            // What replaced it stands above it.
-            let next = rows.iter().take(index).rev().find_map(|row| match row {
+            // The revision that replaced it stands above it, even if the filter hides it.
+            let newer = all.iter().take_while(|other| !std::ptr::eq(**other, *row));
+            let newer: Vec<&&Row<Pinned>> = newer.collect();
+            let next = newer.into_iter().rev().find_map(|row| match row {
                 Row::Known(next) => next.created,
                 Row::Missing(_) => None,
             });
@@ -111,9 +119,14 @@ impl History {
                 (None, _) => "?".to_owned(),
             };
             let when = revision.created.map_or("?".to_owned(), clock);
+            let name = revision
+                .content
+                .as_ref()
+                .map(|content| &content.release.name);
             let line = Line {
                 revision,
                 label: label(revision),
+                bad: name.is_some_and(|name| is_bad(scene.world, &ground.namespace, name)),
                 when,
                 lasted,
                 selected,
@@ -246,6 +259,8 @@ fn sign(pen: &mut Pen<'_>, glyphs: &Glyphs, selected: bool, marked: bool) {
 struct Line<'a> {
     revision: &'a Revision<Pinned>,
     label: String,
+    /// Whether its release is marked bad.
+    bad: bool,
     when: String,
     lasted: String,
     selected: bool,
@@ -277,10 +292,14 @@ impl Line<'_> {
             true => text::width(glyphs.held) + 1,
             false => 0,
         };
-        let room = usize::from(widths.release).saturating_sub(3 + hold);
+        let bad = if self.bad { BAD.len() + 1 } else { 0 };
+        let room = usize::from(widths.release).saturating_sub(3 + hold + bad);
         pen.put(glyph, role)
             .put(" ", role)
             .put(&text::fit(&self.label, room), Role::Text);
+        if self.bad {
+            pen.put(" ", Role::Degraded).put(BAD, Role::Degraded);
+        }
         if held {
             pen.put(" ", Role::Hold).put(glyphs.held, Role::Hold);
         }

@@ -8,13 +8,14 @@ use super::super::Scene;
 use super::super::matrix::health;
 use super::opinion;
 use crate::api::pin::Hold;
+use crate::api::release::Verdict;
 use crate::engine::matrix::{self, Columns, Health};
 use crate::engine::world::{Key, Pin, ReleaseRow, SnapshotRow, World};
 use crate::text;
 use crate::tui::pen::Sheet;
-use crate::tui::roster::{Kind, Roster};
+use crate::tui::roster::{Kind, Roster, Sort};
 use crate::tui::theme::Role;
-use crate::tui::widgets::table::{Cell, Column, cell};
+use crate::tui::widgets::table::{Cell, Column, Sorted, bad, cell};
 
 const RELEASES: &[Column] = &[
     Column::new("COMPONENT", 12, 90).named(),
@@ -78,6 +79,28 @@ pub(super) fn of(kind: Kind, other: bool) -> &'static [Column] {
         (Kind::Pins | Kind::Components, true) => PINS_OTHER,
         (Kind::Snapshots, false) => SNAPSHOTS,
         (Kind::Snapshots, true) => SNAPSHOTS_OTHER,
+    }
+}
+
+/// Returns the column that rows are sorted by. Ages grow downward where the newest is first.
+pub(super) fn sorted(kind: Kind, other: bool, (sort, reversed): (Sort, bool)) -> Sorted {
+    let (head, falling) = match (kind, sort) {
+        (_, Sort::Name) => (
+            of(kind, other).first().map_or("", |first| first.head),
+            false,
+        ),
+        (Kind::Releases, Sort::Changed) => ("MADE", false),
+        (Kind::Pins | Kind::Components, Sort::Changed) => ("SINCE", false),
+        (Kind::Snapshots, Sort::Changed) => ("AGE", false),
+        (Kind::Releases, Sort::Health) => ("RUNS IN", true),
+        (_, Sort::Health) => ("HEALTH", true),
+        (_, Sort::Behind) => ("BEHIND", true),
+        (_, Sort::Held) => ("HOLDS", true),
+        (_, Sort::Size) => ("SIZE", true),
+    };
+    Sorted {
+        head,
+        falling: falling != reversed,
     }
 }
 
@@ -216,7 +239,7 @@ fn release(sheet: &Sheet<'_>, world: &World, columns: &Columns, row: &ReleaseRow
         row.component
             .as_deref()
             .map_or_else(|| cell("?", Role::Unknown), |name| cell(name, quiet)),
-        cell(row.version.as_deref().unwrap_or_else(bare), quiet),
+        named(row, row.version.as_deref().unwrap_or_else(bare), quiet),
         cell(sheet.age(row.created), Role::Muted),
         size(row.size),
         places,
@@ -229,9 +252,16 @@ fn release(sheet: &Sheet<'_>, world: &World, columns: &Columns, row: &ReleaseRow
     ]
 }
 
+/// Names a release, and says that it is marked bad where it is.
+fn named(row: &ReleaseRow, name: &str, role: Role) -> Cell {
+    let mut what = cell(name, role);
+    what.extend((row.mark == Some(Verdict::Bad)).then(bad));
+    what
+}
+
 fn release_other(sheet: &Sheet<'_>, row: &ReleaseRow) -> Vec<Cell> {
     vec![
-        cell(&*row.key.name, Role::Text),
+        named(row, &row.key.name, Role::Text),
         hash(sheet, row.hash.as_deref()),
         match (row.pinned, row.deleting) {
             (_, true) => cell("going", Role::Warning),
@@ -260,7 +290,7 @@ fn pin(sheet: &Sheet<'_>, scene: &Scene<'_>, columns: &Columns, pin: &Pin) -> Ve
     }
     let mut what = cell(glance.label, Role::Text);
     if glance.bad {
-        what.push((" bad".to_owned(), Role::Degraded));
+        what.push(bad());
     }
     if let Some(wanted) = glance.wanted {
         what.push((format!(" ({wanted} is named)"), Role::Muted));

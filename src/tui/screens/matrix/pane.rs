@@ -2,11 +2,12 @@
 
 use jiff::Timestamp;
 
-use super::State;
-use crate::api::audit::{Action, AuditEntry};
+use super::{Effective, State};
+use crate::api::audit::Action;
 use crate::api::release::Verdict;
 use crate::engine::matrix::{self, Cell, Columns, Health};
 use crate::engine::past::{Change, Recorded};
+use crate::engine::revisions::Made;
 use crate::engine::world::{Key, Pin, World};
 use crate::text;
 use crate::tui::model::Ground;
@@ -30,17 +31,23 @@ pub fn view(state: &State, sheet: &mut Sheet<'_>, scene: &Scene<'_>, roster: &Ro
     if let Some(travel) = &state.travel {
         let then = travel.past.then(scene.world, roster.columns(), travel.at);
         let ran = then.cell(component, state.column);
-        let moved = travel.past.moved(component, environment, travel.at);
+        let made = then.made(component, state.column);
         let changed = travel.past.at(travel.at);
-        let said = past(ran, moved, changed, &scene.model.ground, sheet.now);
+        let said = past(
+            ran,
+            made,
+            changed,
+            travel.at,
+            &scene.model.ground,
+            sheet.now,
+        );
         put(sheet, width, said);
         return;
     }
     let pin = scene.world.pin_of(component, environment);
-    let cause = pin.and_then(|pin| state.causes.get(&(pin.uid.clone(), pin.generation)));
-    let cause = cause.and_then(Option::as_deref).map(Cause::of);
+    let made = pin.and_then(|pin| state.made.get(&Effective::of(pin, sheet.now)));
     let place = (roster.columns(), state.column);
-    let said = sentences(sheet, scene, place, component, cause.as_ref());
+    let said = sentences(sheet, scene, place, component, made);
     put(sheet, width, said);
 }
 
@@ -55,33 +62,14 @@ fn put(sheet: &mut Sheet<'_>, width: usize, said: Vec<(String, Role)>) {
     }
 }
 
-/// Who put a pin where it is, and why.
-pub(in crate::tui::screens) struct Cause<'a> {
-    /// What was done.
-    pub action: Action,
-    /// By whom.
-    pub actor: Option<&'a str>,
-    /// Why.
-    pub reason: Option<&'a str>,
-}
-
-impl<'a> Cause<'a> {
-    fn of(entry: &'a AuditEntry) -> Self {
-        Self {
-            action: entry.spec.action,
-            actor: entry.spec.actor.as_deref(),
-            reason: entry.spec.reason.as_deref(),
-        }
-    }
-}
-
-/// Says everything of a cell in whole sentences.
+/// Says everything of a cell in whole sentences; `made` is None while the change that made its release
+/// effective is loading.
 pub(in crate::tui::screens) fn sentences(
     sheet: &Sheet<'_>,
     scene: &Scene<'_>,
     (columns, column): (&Columns, usize),
     component: &Key,
-    cause: Option<&Cause<'_>>,
+    made: Option<&Made>,
 ) -> Vec<(String, Role)> {
     let (world, ground) = (scene.world, &scene.model.ground);
     let environment = columns.names().get(column).map_or("", |name| &**name);
@@ -89,7 +77,7 @@ pub(in crate::tui::screens) fn sentences(
     let pin = world.pin_of(component, environment);
     let (Some(cell), Some(pin)) = (cell, pin) else {
         let newest = world.releases_of(component).next();
-        let newest = newest.map_or("there is no release of it yet".to_owned(), |release| {
+        let newest = newest.map_or("it has no release yet".to_owned(), |release| {
             format!("its newest release is {}", release.key.name)
         });
         return vec![(
@@ -100,7 +88,7 @@ pub(in crate::tui::screens) fn sentences(
             Role::Muted,
         )];
     };
-    let mut said = vec![(what(&cell, pin, cause, ground, sheet.now), Role::Text)];
+    let mut said = vec![(what(&cell, made, ground, sheet.now), Role::Text)];
     said.extend(wrong(&cell, pin));
     said.extend(holds(&cell, ground, sheet.now));
     said.push((
@@ -111,41 +99,39 @@ pub(in crate::tui::screens) fn sentences(
     said
 }
 
-/// Says what runs, since when, who put it there and why.
-fn what(
-    cell: &Cell<'_>,
-    pin: &Pin,
-    cause: Option<&Cause<'_>>,
-    ground: &Ground,
-    now: Timestamp,
-) -> String {
-    let since = cell
-        .since
-        .map(|since| format!(" since {}", ground.clock(since, now)));
+/// Says what runs, since when, and who made it effective.
+fn what(cell: &Cell<'_>, made: Option<&Made>, ground: &Ground, now: Timestamp) -> String {
+    let since = cell.since.or(made.and_then(|made| made.since));
+    let since = since.map(|since| format!(" since {}", ground.clock(since, now)));
     let mut words = format!("{}{}", cell.label, since.unwrap_or_default());
-    match cause {
-        Some(cause) => {
-            let actor = cause.actor.unwrap_or("somebody");
+    match made {
+        None => words += " (loading who made it effective)",
+        Some(Made { cause: None, .. }) => words += "; who made it effective is not recorded",
+        Some(Made {
+            cause: Some(cause), ..
+        }) => {
+            let actor = cause.actor.as_deref().unwrap_or("somebody");
             words += &format!(", {} by {actor}", done(cause.action));
-            if let Some(reason) = cause.reason {
+            if let Some(reason) = &cause.reason {
                 words += &format!(": \"{reason}\"");
             }
         }
-        None => {
-            if let Some(by) = &pin.changed_by {
-                words += &format!(", last changed by {by}");
-            }
-        }
+    }
+    if let Some(hold) = made.and_then(|made| made.ended.as_ref()) {
+        let until = hold.until.as_ref();
+        let until = until.map(|until| format!(" at {}", ground.clock(until.0, now)));
+        let until = until.unwrap_or_default();
+        words += &format!("; effective since the hold of {} ended{until}", hold.owner);
     }
     if let Some(tool) = cell.gitops {
-        words += &format!("; {} owns this pin", tool.name());
+        words += &format!("; {} owns this ReleasePin", tool.name());
     }
     if let Some(wanted) = cell.wanted {
-        words += &format!("; the pin names {wanted}, and a hold keeps this one running");
+        words += &format!("; the ReleasePin names {wanted}, but a hold fixes this release");
     }
     if let Some(behind) = cell.behind.filter(|behind| *behind > 0) {
         let plural = if behind == 1 { "release" } else { "releases" };
-        words += &format!("; {behind} {plural} behind the environment before");
+        words += &format!("; {behind} {plural} behind the previous environment");
     }
     words + "."
 }
@@ -165,12 +151,12 @@ pub(in crate::tui::screens) fn done(action: Action) -> &'static str {
         Action::MarkGood => "marked good",
         Action::Collect => "collected",
         Action::Restore => "put back",
-        Action::Gap => "went by unseen",
+        Action::Gap => "changed without an observer",
         Action::Checkpoint => "retired",
     }
 }
 
-/// Says how it is doing, in the words of who knows.
+/// Words the health of a cell that is not ready, with the reason and the message of the Ready condition.
 fn wrong(cell: &Cell<'_>, pin: &Pin) -> Option<(String, Role)> {
     let role = match cell.health() {
         Health::Ready => return None,
@@ -178,16 +164,32 @@ fn wrong(cell: &Cell<'_>, pin: &Pin) -> Option<(String, Role)> {
         Health::Unknown => Role::Unknown,
         Health::Missing | Health::Degraded => Role::Degraded,
     };
-    let words = match (cell.health(), &pin.ready) {
-        (Health::Missing, _) => format!(
-            "Missing: there is no release {}; what runs keeps running.",
+    let words = match (cell.health(), &pin.ready, cell.reason) {
+        (Health::Missing, ..) => format!(
+            "Missing: release {} does not exist; the running resources stay.",
             cell.release
         ),
-        (Health::Unknown, _) => "Unknown: no controller has seen the pin as it is.".to_owned(),
-        (health, Some(ready)) => format!("{}: {}.", health.word(), ready.message),
-        (health, None) => format!("{}.", health.word()),
+        (Health::Unknown, ..) => {
+            "Unknown: no controller has observed the latest change of the ReleasePin.".to_owned()
+        }
+        (health, _, Some(reason)) => failure(health, reason),
+        (health, Some(ready), None) => format!("{}: {}.", health.word(), ready.message),
+        (health, None, None) => format!("{}.", health.word()),
     };
     Some((words, role))
+}
+
+/// Says a failure with its reason, unless the reason repeats the health.
+fn failure(health: Health, (reason, message): (&str, &str)) -> String {
+    let word = health.word();
+    let reason = match reason.is_empty() || reason == word {
+        true => word.to_owned(),
+        false => format!("{word} ({reason})"),
+    };
+    match message.is_empty() {
+        true => format!("{reason}."),
+        false => format!("{reason}: {message}."),
+    }
 }
 
 fn holds(cell: &Cell<'_>, ground: &Ground, now: Timestamp) -> Vec<(String, Role)> {
@@ -195,7 +197,7 @@ fn holds(cell: &Cell<'_>, ground: &Ground, now: Timestamp) -> Vec<(String, Role)
         let until = match &hold.until {
             Some(until) if until.0 <= now => format!("expired {}", ground.clock(until.0, now)),
             Some(until) => format!("until {}", ground.clock(until.0, now)),
-            None => "until lifted".to_owned(),
+            None => "no end".to_owned(),
         };
         let why = hold.reason.as_deref().map(|why| format!(": \"{why}\""));
         let fixes = hold
@@ -222,7 +224,7 @@ fn way_back(
     now: Timestamp,
 ) -> String {
     let mut words = match &cell.good {
-        None => "No release is known that was good here before".to_owned(),
+        None => "No earlier good release is known here".to_owned(),
         Some(good) => {
             let ran = good.until.map(|until| {
                 let ran = text::age(until.duration_since(good.since).as_secs());
@@ -264,39 +266,69 @@ fn made_of(cell: &Cell<'_>, world: &World, component: &Key, pin: &Pin) -> String
     parts.join("; ") + "."
 }
 
-/// Says what was, as far as it is on record, and what changed at the very moment.
+/// Says what ran at a moment, as far as it is recorded, and what changed at the very moment.
 fn past(
     ran: Recorded<'_>,
-    moved: Option<&Change>,
+    made: Option<&Change>,
     changed: &[Change],
+    at: Timestamp,
     ground: &Ground,
     now: Timestamp,
 ) -> Vec<(String, Role)> {
-    let what = match ran {
-        Recorded::NotYet => "The record begins later: nothing is known of this moment.".to_owned(),
-        Recorded::Nothing => "Nothing was deployed there.".to_owned(),
+    let moment = ground.clock(at, now);
+    let mut said = Vec::new();
+    match ran {
+        Recorded::NotYet => {
+            let words = format!("At {moment}: not known, the audit trail begins later.");
+            said.push((words, Role::Unknown));
+        }
+        Recorded::Nothing => {
+            said.push((
+                format!("At {moment} nothing was deployed there."),
+                Role::Text,
+            ));
+        }
         Recorded::Ran(cell) => {
-            let by = moved.map(|change| {
+            let by = made.map(|change| {
                 let did = change.action.map_or("changed", done);
                 let actor = change.actor.as_deref().unwrap_or("somebody");
                 let why = change.reason.as_deref().map(|why| format!(": \"{why}\""));
                 let when = ground.clock(change.at, now);
                 format!(", {did} by {actor} at {when}{}", why.unwrap_or_default())
             });
-            format!("{} ran there{}.", cell.label, by.unwrap_or_default())
+            let words = format!(
+                "At {moment} {} ran there{}.",
+                cell.label,
+                by.unwrap_or_default()
+            );
+            said.push((words, Role::Text));
+            said.extend(health_then(&cell));
+            said.extend(holds(&cell, ground, at));
         }
-    };
-    let mut said = vec![(what, Role::Text)];
+    }
     said.extend(changed.iter().map(|change| {
         let did = change.action.map_or("changed", done);
         let actor = change.actor.as_deref().unwrap_or("somebody");
         let environment = change.environment.as_deref().unwrap_or("all environments");
         let to = change.to.as_deref().unwrap_or("nothing");
         let words = format!(
-            "At this moment {} in {environment} was {did} by {actor}: {to}.",
+            "At this time: {} in {environment} {did} by {actor}: {to}.",
             change.component.name
         );
         (words, Role::AsOf)
     }));
     said
+}
+
+/// Says how a cell was doing at a past moment.
+fn health_then(cell: &Cell<'_>) -> Option<(String, Role)> {
+    let health = cell.health();
+    let (words, role) = match (health, cell.reason) {
+        (Health::Ready, _) => return None,
+        (Health::Unknown, _) => ("Its health then is not recorded.".to_owned(), Role::Unknown),
+        (Health::Progressing, _) => ("Progressing.".to_owned(), Role::Progressing),
+        (_, Some(reason)) => (failure(health, reason), Role::Degraded),
+        (_, None) => (format!("{}.", health.word()), Role::Degraded),
+    };
+    Some((words, role))
 }

@@ -1,50 +1,95 @@
-//! The matrix as of a moment: what is on record is read once, and keys step from change to change.
+//! The matrix as of a past moment: the record is read once, and keys step from change to change.
+//!
+//! The rows, totals and columns belong to the moment. A change of the read model only adds what became
+//! known of that moment.
+
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
 use super::State;
 use crate::engine::past::Past;
+use crate::engine::world::feed::Touched;
+use crate::engine::world::{Key, World};
 use crate::tui::effect::{Answer, Effect, Ticket};
 use crate::tui::model::{Level, Turn};
 
-/// The moment that is looked at.
+/// The moment that is shown.
 pub(super) struct Travel {
     pub(super) past: Past,
     pub(super) at: Timestamp,
+    /// The rows that were marked in the present: some may not be there at the moment.
+    marked: Vec<Key>,
+    /// The row that was selected in the present.
+    selected: Option<Key>,
 }
 
-/// What is being read, and the moment that is wanted then; the last change where it is absent.
+/// The request for the record, and the moment that is shown then; the last change if there is none.
 pub(super) type Reading = (Ticket, Option<Timestamp>);
 
 impl State {
-    /// Returns the moment that is looked at, where it is not the present.
+    /// Returns the moment that is shown, unless it is the present.
     pub fn as_of(&self) -> Option<Timestamp> {
         self.travel.as_ref().map(|travel| travel.at)
     }
 
+    /// Names the data that is still loading, without which a past moment cannot be shown.
+    pub fn loading(&self) -> Option<&'static str> {
+        self.reading.map(|_| "loading the audit trail")
+    }
+
     /// Goes to a moment, or to the last change.
     pub fn travel(&mut self, to: Option<Timestamp>, turn: &mut Turn<'_>) {
-        match (&mut self.travel, to) {
-            (Some(travel), Some(to)) => travel.at = to.min(turn.now),
-            (Some(_), None) => {}
-            (None, to) => {
+        match (&self.travel, &mut self.reading, to) {
+            (Some(_), _, Some(to)) => self.show(to.min(turn.now), turn.world),
+            (Some(_), _, None) => {}
+            (None, Some((_, wanted)), to) => *wanted = to,
+            (None, reading, to) => {
                 let ticket = turn.ticket();
-                self.reading = Some((ticket, to));
+                *reading = Some((ticket, to));
                 turn.effects.push(Effect::Record(ticket));
-                turn.say(Level::Info, "what is on record is being read");
             }
         }
     }
 
-    /// Comes back to the present; tells whether we were elsewhere.
-    pub(super) fn come_back(&mut self) -> bool {
-        self.reading = None;
-        self.travel.take().is_some()
+    /// Shows another moment of the record.
+    fn show(&mut self, at: Timestamp, world: &World) {
+        let environment = self.environment();
+        if let (Some(travel), Some(roster)) = (&mut self.travel, &mut self.roster) {
+            travel.at = at;
+            roster.rebuild_past(&travel.past, world, at);
+        }
+        self.keep_column(environment);
+    }
+
+    /// Comes back to the present, or stops reading the record; tells whether there was either.
+    pub(super) fn come_back(&mut self, turn: &mut Turn<'_>) -> bool {
+        if let Some((ticket, _)) = self.reading.take() {
+            turn.effects.push(Effect::Cancel(ticket));
+            return true;
+        }
+        let Some(travel) = self.travel.take() else {
+            return false;
+        };
+        let environment = self.environment();
+        if let Some(roster) = &mut self.roster {
+            let shown = roster.selected().cloned();
+            roster.rebuild(turn.world, turn.now);
+            roster.mark_again(&travel.marked);
+            let again = shown.iter().chain(&travel.selected);
+            for key in again {
+                if roster.select(key) {
+                    break;
+                }
+            }
+        }
+        self.keep_column(environment);
+        true
     }
 
     /// Steps to the change before, or to the next; after the last comes the present.
     pub(super) fn step(&mut self, back: bool, turn: &mut Turn<'_>) {
-        let Some(travel) = &mut self.travel else {
+        let Some(travel) = &self.travel else {
             return self.travel(None, turn);
         };
         let next = match back {
@@ -52,16 +97,36 @@ impl State {
             false => travel.past.after(travel.at),
         };
         match (next, back) {
-            (Some(at), _) => travel.at = at,
-            (None, true) => turn.say(Level::Info, "nothing is on record before this"),
+            (Some(at), _) => self.show(at, turn.world),
+            (None, true) => turn.say(Level::Info, "no earlier changes are recorded"),
             (None, false) => {
-                self.come_back();
+                self.come_back(turn);
                 turn.say(Level::Info, "this is the present");
             }
         }
     }
 
-    /// Takes what is on record, if it was asked for here.
+    /// Takes in what became known of the moment: whole rows anew where a list came.
+    pub(super) fn touched_past(&mut self, touched: &[Touched], world: &World) {
+        let (Some(travel), Some(roster)) = (&self.travel, &mut self.roster) else {
+            return;
+        };
+        let is_whole = |one: &Touched| one.key.is_none() || one.component.is_none();
+        if touched.is_empty() || touched.iter().any(is_whole) {
+            let at = travel.at;
+            return self.show(at, world);
+        }
+        let components = touched.iter().filter_map(|one| {
+            let namespace = one.key.as_ref()?.namespace.clone();
+            let name = one.component.clone()?;
+            Some(Key { namespace, name })
+        });
+        for component in components.collect::<BTreeSet<Key>>() {
+            roster.touch_past(&travel.past, world, travel.at, &component);
+        }
+    }
+
+    /// Takes the record, if it answers the request of this screen.
     pub(super) fn recorded(
         &mut self,
         ticket: Ticket,
@@ -71,29 +136,33 @@ impl State {
         let Some((_, to)) = self.reading.filter(|(asked, _)| *asked == ticket) else {
             return Some(answer);
         };
+        let record = match answer {
+            Answer::Record(record) => record,
+            other => return Some(other),
+        };
         self.reading = None;
-        match answer {
-            Answer::Record(Ok(record)) => {
+        match record {
+            Ok(record) => {
                 let past = Past::of(&record.entries, turn.world);
                 match to.or_else(|| past.before(turn.now)) {
                     Some(at) => {
+                        let roster = self.roster.as_ref();
+                        let marked = roster.map(|roster| roster.marked()).unwrap_or_default();
                         self.travel = Some(Travel {
                             past,
-                            at: at.min(turn.now),
+                            at,
+                            marked: marked.into_iter().cloned().collect(),
+                            selected: roster.and_then(|roster| roster.selected().cloned()),
                         });
+                        self.show(at.min(turn.now), turn.world);
                     }
-                    None => turn.say(Level::Warning, "nothing is on record yet"),
+                    None => turn.say(Level::Warning, "no changes are recorded yet"),
                 }
-                None
             }
-            Answer::Record(Err(why)) => {
-                turn.say(
-                    Level::Error,
-                    format!("what is on record cannot be read: {why}"),
-                );
-                None
+            Err(why) => {
+                turn.say(Level::Error, format!("cannot read the audit trail: {why}"));
             }
-            other => Some(other),
         }
+        None
     }
 }

@@ -1,15 +1,16 @@
 //! How the matrix is drawn. Only the rows and columns that are seen are looked at.
 
+use super::travel::Travel;
 use super::{RECENT, State};
-use crate::engine::matrix::{self, Cell, Columns, Health};
+use crate::engine::matrix::{Cell, Columns, Health};
 use crate::engine::past::Recorded;
 use crate::engine::world::{Freshness, Source, World};
 use crate::text;
 use crate::tui::pen::{Glyphs, Pen, Sheet};
-use crate::tui::roster::Seen;
+use crate::tui::roster::{Seen, Sort};
 use crate::tui::screens::Scene;
 use crate::tui::theme::Role;
-use crate::tui::widgets::scrolled;
+use crate::tui::widgets::{scrolled, wrap};
 
 /// Colours along a row: the same release has the same one.
 const TINTS: [Role; 6] = [
@@ -77,13 +78,22 @@ impl State {
             .as_ref()
             .filter(|roster| roster.totals().rows > 0)
         else {
-            nothing(sheet, scene);
+            match &self.travel {
+                Some(travel) => nothing_then(sheet, scene, travel),
+                None => nothing(sheet, scene),
+            }
             return;
         };
         let pane = match self.closed || sheet.height() < 14 {
             true => 0,
             false => (sheet.height() / 4).clamp(5, 8),
         };
+        if let Some(at) = roster.next_expiry() {
+            sheet.turn(at);
+        }
+        let faults = faults(sheet, roster.columns(), pane > 0);
+        let mut body = sheet.rows(faults, sheet.height().saturating_sub(faults));
+        let sheet = &mut body;
         let height = sheet.height().saturating_sub(pane + 1);
         let selected = roster.position().unwrap_or_default();
         let first = scrolled(
@@ -103,12 +113,12 @@ impl State {
         let (count, left) = (columns.names().len(), self.left.get());
         let layout = Layout::of(sheet.width(), count, self.column, left, longest);
         self.left.set(layout.first);
-        self.header(sheet, columns, layout);
+        self.header(sheet, columns, layout, roster.sort());
         if rows.is_empty() {
             sheet
                 .line(2)
                 .skip(MARGIN)
-                .put("nothing matches the filter; esc clears it", Role::Muted);
+                .put("no row matches the filter; esc clears it", Role::Muted);
         }
         for (at, row) in (1..).zip(&rows) {
             self.row(sheet, scene.world, columns, layout, at, row);
@@ -119,10 +129,16 @@ impl State {
         }
     }
 
-    fn header(&self, sheet: &mut Sheet<'_>, columns: &Columns, layout: Layout) {
+    fn header(
+        &self,
+        sheet: &mut Sheet<'_>,
+        columns: &Columns,
+        layout: Layout,
+        sorted: (Sort, bool),
+    ) {
+        let head = sorted_head(sorted, sheet.glyphs, usize::from(layout.name - 1));
         let mut pen = sheet.line(0);
-        pen.skip(MARGIN)
-            .cell("COMPONENT", layout.name, Role::Header);
+        pen.skip(MARGIN).cell(&head, layout.name, Role::Header);
         let seen = columns
             .names()
             .iter()
@@ -164,14 +180,9 @@ impl State {
         row: &Seen<'_>,
     ) {
         let glyphs = sheet.glyphs;
-        let cells: Vec<Option<Cell<'_>>> = match &self.travel {
-            None => matrix::row(world, columns, row.key, sheet.now),
-            Some(travel) => {
-                let then = travel.past.then(world, columns, travel.at);
-                let row = then.row(row.key).into_iter();
-                row.map(Recorded::cell).collect()
-            }
-        };
+        let recorded = self.cells(world, columns, row.key, sheet.now);
+        let cells: Vec<Option<Cell<'_>>> =
+            recorded.iter().map(|recorded| recorded.cell()).collect();
         let age = |since| match &self.travel {
             None => sheet.age(since),
             Some(travel) => text::age(travel.at.duration_since(since).as_secs()),
@@ -188,6 +199,7 @@ impl State {
             .iter()
             .map(|environment| {
                 let pin = world.pin_of(row.key, environment);
+                let pin = pin.filter(|_| self.travel.is_none());
                 let at = pin.and_then(|pin| self.recent.get(&pin.key));
                 at.is_some_and(|at| {
                     if let Ok(end) = at.checked_add(RECENT) {
@@ -229,7 +241,11 @@ impl State {
             if row.selected && column == self.column {
                 pen.over(Role::Selection);
             }
-            let cell = cells.get(column).and_then(Option::as_ref);
+            let cell = match recorded.get(column) {
+                Some(Recorded::Ran(cell)) => Ok(cell),
+                Some(Recorded::NotYet) => Err(glyphs.unknown),
+                Some(Recorded::Nothing) | None => Err(glyphs.nothing),
+            };
             let age = ages.get(column).and_then(Option::as_deref);
             let recent = recent.get(column).copied().unwrap_or_default();
             let tint = tints.get(column).copied().unwrap_or(Role::Text);
@@ -258,19 +274,57 @@ impl State {
     }
 }
 
+/// Names the first column, and what the rows are sorted by where that is something else.
+fn sorted_head((sort, reversed): (Sort, bool), glyphs: &Glyphs, width: usize) -> String {
+    // Only names and ages grow downward.
+    let falling = !matches!(sort, Sort::Name | Sort::Changed) != reversed;
+    let arrow = glyphs.sorted(falling);
+    if sort == Sort::Name {
+        return format!("COMPONENT{arrow}");
+    }
+    let name = Sort::ALL.iter().find(|(known, _)| *known == sort);
+    let by = format!(
+        "BY {}{arrow}",
+        name.map_or("", |(_, name)| name).to_uppercase()
+    );
+    let whole = format!("COMPONENT {by}");
+    match text::width(&whole) <= width {
+        true => whole,
+        false => text::fit(&by, width),
+    }
+}
+
+/// Draws the faults of the pipelines above everything else; returns how many rows they take.
+fn faults(sheet: &mut Sheet<'_>, columns: &Columns, is_roomy: bool) -> u16 {
+    let width = usize::from(sheet.width().saturating_sub(2));
+    let most = if is_roomy { 4 } else { 1 };
+    let lines: Vec<String> = columns
+        .faults()
+        .flat_map(|fault| wrap(&format!("{} {fault}", sheet.glyphs.degraded), width))
+        .take(most)
+        .collect();
+    for (row, line) in (0..).zip(&lines) {
+        sheet.line(row).skip(1).put(line, Role::Error);
+    }
+    u16::try_from(lines.len()).unwrap_or_default()
+}
+
 /// Draws one cell, up to a column.
 fn put_cell(
     pen: &mut Pen<'_>,
     glyphs: &Glyphs,
-    cell: Option<&Cell<'_>>,
+    cell: Result<&Cell<'_>, &str>,
     age: Option<&str>,
     recent: bool,
     tint: Role,
     end: u16,
 ) {
-    let Some(cell) = cell else {
-        pen.put(glyphs.nothing, Role::Muted).to(end);
-        return;
+    let cell = match cell {
+        Ok(cell) => cell,
+        Err(sign) => {
+            pen.put(sign, Role::Muted).to(end);
+            return;
+        }
     };
     let (glyph, role) = health(cell.health(), glyphs);
     pen.put(glyph, role).put(" ", role);
@@ -348,23 +402,50 @@ fn tints(cells: &[Option<Cell<'_>>]) -> Vec<Role> {
     roles
 }
 
+/// Draws the reason why a past moment has no rows.
+fn nothing_then(sheet: &mut Sheet<'_>, scene: &Scene<'_>, travel: &Travel) {
+    let clock = |at| scene.model.ground.clock(at, sheet.now);
+    let begins = travel.past.begins().map(|begins| {
+        let begins = clock(begins);
+        format!("; the audit trail begins at {begins}")
+    });
+    let words = format!(
+        "nothing is recorded of {}{}",
+        clock(travel.at),
+        begins.unwrap_or_default()
+    );
+    sheet.line(2).skip(MARGIN).put(&words, Role::Text);
+    let hint = "esc comes back to the present";
+    sheet.line(3).skip(MARGIN).put(hint, Role::Muted);
+}
+
 /// Says why there is nothing to see.
 fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
     let world = scene.world;
     let namespace = &scene.model.ground.namespace;
     let words = match world.freshness(Source::Pins) {
-        Freshness::Loading => vec!["the target is being read".to_owned()],
+        Freshness::Loading => vec!["loading the ReleasePins".to_owned()],
+        Freshness::Absent => vec![
+            format!(
+                "{} does not have bowline's kinds: {}",
+                scene.model.ground.target,
+                world.absent_kinds().join(", ")
+            ),
+            "nothing is wrong with the cluster: bowline is not installed there, or only in part".to_owned(),
+            "run bowline install in a shell to install the kinds; this screen shows them as soon as they exist".to_owned(),
+            "run bowline get deployments in a shell to list the existing objects; :ctx NAME switches to another cluster".to_owned(),
+        ],
         Freshness::Stale { why, denied: true, .. } => vec![
-            format!("pins cannot be read: {why}"),
-            "ask for the role bowline-reader, or choose another namespace with :ns NAME".to_owned(),
+            format!("cannot read ReleasePins: {why}"),
+            "ask for the role bowline-reader, or switch the namespace with :ns NAME".to_owned(),
         ],
         Freshness::Stale { why, .. } => vec![
-            format!("the target does not answer: {why}"),
-            "it is tried again for as long as this is open".to_owned(),
+            format!("cannot reach the target: {why}"),
+            "bowline tries again until it succeeds".to_owned(),
         ],
         Freshness::Live => vec![
             format!("nothing is deployed in namespace {namespace} yet"),
-            "bowline apply -f deploy/examples -R puts an example there; D deploys a component; :ns NAME goes to another namespace".to_owned(),
+            "bowline apply -f deploy/examples -R applies an example; D deploys a component; :ns NAME switches the namespace".to_owned(),
         ],
     };
     for (row, line) in (2..).zip(&words) {

@@ -1,100 +1,77 @@
-//! What a plan changes: the objects of the environments, and in a repository the lines of the files.
+//! The lines of the changes of a plan: the objects of the environments, and in a repository the files.
 
-use ratatui::layout::Rect;
-
-use super::{Shown, State};
-use crate::engine::actions::gc::Collection;
-use crate::engine::diff::{Change, Diff, ObjectDiff};
+use super::Shown;
+use super::page::{Part, Spans};
+use crate::engine::actions::gc::{Candidate, Collection};
+use crate::engine::diff::{Change, ChangeLine, Diff, Identity, Kind, labels, shortened};
 use crate::engine::plan::Plan;
 use crate::engine::repository::Proposal;
 use crate::text;
 use crate::tui::order::Prepared;
-use crate::tui::pen::Sheet;
 use crate::tui::theme::Role;
+use crate::tui::widgets::wrap;
 
-/// From so many columns on, files and objects stand beside each other.
-const ABREAST: u16 = 160;
+/// On fewer columns than this, lines are indented less.
+const NARROW: usize = 60;
+/// Fewer columns than this are too few for a value beside the name of its field.
+const VALUE: usize = 14;
+/// From so many columns on, values are aligned.
+const ALIGNED: usize = 100;
+/// Names of fields are aligned up to this width.
+const FIELD: usize = 40;
 
-impl State {
-    /// Draws what changes, between two rows.
-    pub(super) fn changes(
-        &self,
-        sheet: &mut Sheet<'_>,
-        row: u16,
-        end: u16,
-        prepared: &Prepared,
-        shown: &Shown,
-    ) {
-        if row >= end {
-            return;
-        }
-        let objects = objects(prepared, shown, sheet.glyphs.arrow);
-        let files = self.files.as_deref().map(in_files);
-        match (objects, files) {
-            (None, None) => {}
-            (Some(part), None) | (None, Some(part)) => self.part(sheet, row, end, part),
-            (Some(objects), Some(files)) if sheet.width() >= ABREAST => {
-                let area = sheet.area;
-                let half = area.width / 2;
-                let side = |x, width| Rect { x, width, ..area };
-                self.part(&mut sheet.part(side(area.x, half)), row, end, files);
-                let right = side(area.x + half, area.width - half);
-                self.part(&mut sheet.part(right), row, end, objects);
-            }
-            (Some((title, lines)), Some((files, mut all))) => {
-                all.push(vec![(title, Role::Title)]);
-                all.extend(lines);
-                self.part(sheet, row, end, (files, all));
-            }
-        }
-    }
-
-    fn part(&self, sheet: &mut Sheet<'_>, row: u16, end: u16, (title, lines): Part) {
-        sheet.rule(row, &title, Role::Title);
-        let height = usize::from(end.saturating_sub(row + 1));
-        let first = self.scroll.min(lines.len().saturating_sub(height));
-        for (at, line) in (row + 1..end).zip(lines.iter().skip(first)) {
-            let mut pen = sheet.line(at);
-            pen.skip(3);
-            for (text, role) in line {
-                pen.put(text, *role);
-            }
-        }
-        let hidden = lines.len().saturating_sub(first + height);
-        if hidden > 0 && height > 0 {
-            let words = format!(" {hidden} more lines ");
-            sheet.line(end - 1).right(&words, Role::Muted);
-        }
-    }
-}
-
-/// A title, and the lines under it.
-type Part = (String, Vec<Spans>);
-
-/// Words what changes in the environments, or goes.
-fn objects(prepared: &Prepared, shown: &Shown, arrow: &str) -> Option<Part> {
-    let one = |words: &str, role| ("changes".to_owned(), vec![vec![(words.to_owned(), role)]]);
+/// Writes the changes in the environments, or the objects that go; None if nothing there changes.
+pub(super) fn objects(
+    prepared: &Prepared,
+    shown: &Shown,
+    arrow: &str,
+    columns: usize,
+) -> Option<Part> {
+    let one = |words: &str, role| {
+        let (indent, width) = indent(columns);
+        let lines = wrap(words, width);
+        let lines = lines.into_iter();
+        let lines = lines.map(|line| vec![(format!("{:indent$}{line}", ""), role)]);
+        ("changes".to_owned(), lines.collect())
+    };
     Some(match (prepared, shown) {
-        (Prepared::Collection(collection), _) => ("what goes".to_owned(), going(collection)),
+        (Prepared::Collection(collection), _) => {
+            ("objects to delete".to_owned(), going(collection, columns))
+        }
         (Prepared::Mark(_), _) => return None,
-        (_, Shown::Rendering) => one("what changes is being rendered", Role::Muted),
+        (_, Shown::Rendering) => one("the changes are being rendered", Role::Muted),
         (_, Shown::Failed(why)) => one(why, Role::Error),
-        (Prepared::Moves(draft), Shown::Diffs(diffs)) => changed(&draft.plan, diffs, arrow),
+        (Prepared::Moves(draft), Shown::Diffs(diffs)) => {
+            let changed = changed(&draft.plan, diffs, arrow, columns);
+            changed.unwrap_or_else(|| one("no object changes in the environment", Role::Muted))
+        }
     })
 }
 
-/// Words what changes in the files: the name of each, and its lines.
-fn in_files(files: &Proposal) -> Part {
+/// Returns where lines begin, and how many columns they have.
+fn indent(columns: usize) -> (usize, usize) {
+    let indent = if columns < NARROW { 1 } else { 3 };
+    (indent, columns.saturating_sub(indent + 1))
+}
+
+/// Writes the changes of the files: the name of each, and its lines.
+pub(super) fn in_files(files: &Proposal, columns: usize) -> Part {
+    let (indent, width) = indent(columns);
     let (mut added, mut removed) = (0, 0);
     let mut lines: Vec<Spans> = Vec::new();
     let mut begins = false;
+    let mut push = |line: &str, role: Role| {
+        // A long line goes on below: its end is what changes.
+        for part in cut(line, width) {
+            lines.push(vec![(format!("{:indent$}{part}", ""), role)]);
+        }
+    };
     for line in files.diff().lines() {
         let role = match line.get(..1) {
             _ if line.starts_with("--- ") => continue,
             _ if line.starts_with("+++ b/") => {
                 begins = true;
-                let path = line.trim_start_matches("+++ b/");
-                lines.push(vec![(path.to_owned(), Role::Changed)]);
+                push(line.trim_start_matches("+++ b/"), Role::Changed);
                 continue;
             }
             // Where in the file it is tells the lines around it.
@@ -111,121 +88,187 @@ fn in_files(files: &Proposal) -> Part {
             _ if line.starts_with("removed ") => Role::Removed,
             _ => Role::ContextLine,
         };
-        lines.push(vec![(line.to_owned(), role)]);
+        push(line, role);
     }
-    let count = files.edits.len();
-    let noun = if count == 1 { "file" } else { "files" };
-    let title = format!("{count} {noun}, +{added} -{removed} lines");
-    (title, lines)
+    let count = text::counted(files.edits.len(), "files");
+    (format!("{count}, +{added} -{removed} lines"), lines)
 }
 
-type Spans = Vec<(String, Role)>;
+/// Cuts a line into pieces of some columns.
+fn cut(line: &str, width: usize) -> Vec<String> {
+    let cleaned = text::line(line);
+    let mut pieces = vec![String::new()];
+    let mut used = 0;
+    for c in cleaned.chars() {
+        let wide = text::width(c.encode_utf8(&mut [0; 4]));
+        if used + wide > width.max(2) {
+            pieces.push(String::new());
+            used = 0;
+        }
+        used += wide;
+        if let Some(last) = pieces.last_mut() {
+            last.push(c);
+        }
+    }
+    pieces
+}
 
-fn going(collection: &Collection) -> Vec<Spans> {
-    let line = |candidate: &crate::engine::actions::gc::Candidate| {
+fn going(collection: &Collection, columns: usize) -> Vec<Spans> {
+    let (indent, width) = indent(columns);
+    let lines = |candidate: &Candidate| {
         let size = candidate.size.map_or("?".to_owned(), text::bytes);
         let age = text::age(i64::try_from(candidate.age.as_secs()).unwrap_or(i64::MAX));
-        vec![
-            (format!("{:<48} ", candidate.key.name), Role::Removed),
-            (format!("{size:>9} {age:>6}  "), Role::Muted),
-            (candidate.why(), Role::Muted),
-        ]
+        let name = candidate.key.name.to_string();
+        if columns >= 100 && text::width(&name) <= 48 {
+            return vec![vec![
+                (format!("{:indent$}{name:<48} ", ""), Role::Removed),
+                (format!("{size:>9} {age:>6}  "), Role::Muted),
+                (candidate.why(), Role::Muted),
+            ]];
+        }
+        let mut lines: Vec<Spans> = cut(&name, width)
+            .into_iter()
+            .map(|part| vec![(format!("{:indent$}{part}", ""), Role::Removed)])
+            .collect();
+        let words = format!("{size} {age}  {}", candidate.why());
+        for line in wrap(&words, width.saturating_sub(2)) {
+            lines.push(vec![(format!("{:indent$}  {line}", ""), Role::Muted)]);
+        }
+        lines
     };
-    collection.going().map(line).collect()
+    collection.going().flat_map(lines).collect()
 }
 
-/// Words what changes, object by object.
-fn changed(plan: &Plan, diffs: &[Option<Diff>], arrow: &str) -> (String, Vec<Spans>) {
-    let mut lines = Vec::new();
+/// Writes the changes, the most important first; None if there are none.
+fn changed(plan: &Plan, diffs: &[Option<Diff>], arrow: &str, columns: usize) -> Option<Part> {
+    let mut lines: Vec<Spans> = Vec::new();
     let (mut objects, mut added, mut removed) = (0, 0, 0);
-    let several = plan.items.len() > 1;
+    let (indent, width) = indent(columns);
     for (item, diff) in plan.items.iter().zip(diffs) {
         let Some(diff) = diff else {
             continue;
         };
-        if several {
-            lines.push(vec![(
-                format!("{} in {}", item.component, item.environment),
-                Role::Title,
-            )]);
+        if plan.items.len() > 1 {
+            let words = format!("{} in {}", item.component, item.environment);
+            lines.push(vec![(format!("{:indent$}{words}", ""), Role::Title)]);
         }
-        for object in diff
-            .objects
-            .iter()
-            .filter(|object| object.change != Change::Same)
-        {
+        for object in diff.changed() {
             objects += 1;
-            for hunk in &object.hunks {
-                for line in &hunk.lines {
-                    match line.kind {
-                        crate::engine::diff::Kind::Added => added += 1,
-                        crate::engine::diff::Kind::Removed => removed += 1,
-                        crate::engine::diff::Kind::Context => {}
-                    }
-                }
+            for line in object.hunks.iter().flat_map(|hunk| &hunk.lines) {
+                added += usize::from(line.kind == Kind::Added);
+                removed += usize::from(line.kind == Kind::Removed);
             }
-            lines.extend(object_lines(object, arrow));
         }
-        let coarse = diff.coarse.iter();
-        lines.extend(coarse.map(|why| vec![(why.clone(), Role::Warning)]));
+        for mut line in object_lines(diff, arrow, width) {
+            line.insert(0, (" ".repeat(indent), Role::Muted));
+            lines.push(line);
+        }
+        if let Some(why) = &diff.coarse {
+            for line in wrap(why, width) {
+                lines.push(vec![(format!("{:indent$}{line}", ""), Role::Warning)]);
+            }
+        }
     }
-    if objects == 0 {
-        let words = "nothing changes in the environment".to_owned();
-        return ("changes".to_owned(), vec![vec![(words, Role::Muted)]]);
-    }
-    let plural = if objects == 1 { "object" } else { "objects" };
-    (
-        format!("changes: {objects} {plural}, +{added} -{removed} lines"),
-        lines,
-    )
+    let count = text::counted(objects, "objects");
+    let title = format!("changes: {count}, +{added} -{removed} lines");
+    (objects > 0).then_some((title, lines))
 }
 
-fn object_lines(object: &ObjectDiff, arrow: &str) -> Vec<Spans> {
-    let name = object.identity.to_string();
-    let mut lines = vec![match object.change {
-        Change::Added => vec![
-            (format!("+ {name}"), Role::Added),
-            ("  comes".to_owned(), Role::Muted),
-        ],
-        Change::Removed => vec![
-            (format!("- {name}"), Role::Removed),
-            ("  goes".to_owned(), Role::Muted),
-        ],
-        Change::Changed | Change::Same => vec![(name, Role::Changed)],
-    }];
-    let value = |value: &Option<serde_json::Value>| match value {
-        None => "(nothing)".to_owned(),
-        Some(serde_json::Value::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
+/// Writes the changes of one environment. Consecutive changes of one object stand under its name.
+fn object_lines(diff: &Diff, arrow: &str, width: usize) -> Vec<Spans> {
+    let changes = diff.change_lines();
+    let identities: Vec<&Identity> = diff.changed().map(|object| &object.identity).collect();
+    let short = labels(&identities, width.saturating_sub(2));
+    let name = |of: &Identity| {
+        let full = of.to_string();
+        let place = identities.iter().position(|known| *known == of);
+        let short = place.and_then(|at| short.get(at));
+        match (text::width(&full) + 2 <= width, short) {
+            (false, Some(short)) => short.clone(),
+            _ => full,
+        }
     };
-    for field in &object.fields {
-        lines.push(vec![
-            (format!("    {:<44} ", field.path), Role::Muted),
-            (shortened(&value(&field.before), 44), Role::Removed),
-            (format!("  {arrow}  "), Role::Muted),
-            (shortened(&value(&field.after), 60), Role::Added),
-        ]);
+    let alone = changes.iter().filter(|line| line.objects.len() == 1);
+    let fields = alone.map(|line| text::width(&line.field));
+    let aligned = match width >= ALIGNED {
+        true => fields.max().unwrap_or_default().min(FIELD),
+        false => 0,
+    };
+    let mut lines: Vec<Spans> = Vec::new();
+    let mut head: Option<&Identity> = None;
+    for line in &changes {
+        let object = line.objects.first().copied();
+        let named = object.map(name).unwrap_or_default();
+        let shared = line.objects.len() > 1;
+        match line.change {
+            Change::Added => lines.push(vec![
+                (format!("+ {named}"), Role::Added),
+                ("  comes".to_owned(), Role::Muted),
+            ]),
+            Change::Removed => lines.push(vec![
+                (format!("- {named}"), Role::Removed),
+                ("  goes".to_owned(), Role::Muted),
+            ]),
+            Change::Changed | Change::Same => {
+                if !shared && head != object {
+                    lines.push(vec![(named, Role::Changed)]);
+                }
+                lines.extend(field_lines(line, arrow, width, aligned));
+            }
+        }
+        let alone = !shared && line.change == Change::Changed;
+        head = object.filter(|_| alone);
     }
     lines
 }
 
-/// Cuts a value to some columns. What tells two images or paths apart is at their end, so that is kept.
-fn shortened(value: &str, columns: usize) -> String {
-    let cleaned = text::line(value);
-    if text::width(&cleaned) <= columns || cleaned.contains(' ') {
-        return text::fit(&cleaned, columns);
+/// Writes one change: on one line if there is room for both values, else with the values below the field.
+fn field_lines(line: &ChangeLine<'_>, arrow: &str, width: usize, aligned: usize) -> Vec<Spans> {
+    let (before, after) = line.values();
+    let (indent, role, count) = match line.objects.len() {
+        1 if width < NARROW => (2, Role::Muted, String::new()),
+        1 => (4, Role::Muted, String::new()),
+        several => (0, Role::Changed, format!("  on {several} objects")),
+    };
+    let arrow = format!(" {arrow} ");
+    let field = text::fit_name(&line.field, width.saturating_sub(indent));
+    let taken = text::width(&arrow) + text::width(&count);
+    let values = |pair: (String, String), name: String, indent: usize| -> Spans {
+        vec![
+            (" ".repeat(indent), Role::Muted),
+            (name, role),
+            (pair.0, Role::Removed),
+            (arrow.clone(), Role::Muted),
+            (pair.1, Role::Added),
+            (count.clone(), Role::Muted),
+        ]
+    };
+    let whole = text::width(&text::line(&before)) + text::width(&text::line(&after));
+    let wide = |name: usize| indent + name + 2 + taken;
+    let alone = line.objects.len() == 1;
+    let aligned = aligned.max(text::width(&field));
+    let aligned = if alone { aligned } else { text::width(&field) };
+    for name in [aligned, text::width(&field)] {
+        let room = width.saturating_sub(wide(name));
+        let each = room / 2;
+        if whole <= room || each >= 2 * VALUE {
+            let pair = match whole <= room {
+                true => (text::line(&before).into(), text::line(&after).into()),
+                false => shortened(&before, &after, each),
+            };
+            let name = format!("{field:<name$}  ");
+            return vec![values(pair, name, indent)];
+        }
     }
-    let mut used = 1;
-    let kept = cleaned.char_indices().rev().take_while(|(_, c)| {
-        used += text::width(c.encode_utf8(&mut [0; 4]));
-        used <= columns
-    });
-    let start = kept.last().map_or(cleaned.len(), |(at, _)| at);
-    format!(
-        "{}{}",
-        text::ELLIPSIS,
-        cleaned.get(start..).unwrap_or_default()
-    )
+    let room = width.saturating_sub(indent + 2 + taken);
+    let pair = match whole <= room {
+        true => (text::line(&before).into(), text::line(&after).into()),
+        false => shortened(&before, &after, room / 2),
+    };
+    vec![
+        vec![(" ".repeat(indent), Role::Muted), (field, role)],
+        values(pair, String::new(), indent + 2),
+    ]
 }
 
 #[cfg(test)]
@@ -261,20 +304,7 @@ mod tests {
             .shows("1 file, +1 -1 lines")
             .shows("-    name: checkout-service-v1.2.3")
             .shows("+    name: checkout-service-v1.2.1")
-            .shows("and 2 more")
             .shows("registry/checkout:1.2.1")
             .golden("plan-repository");
-    }
-
-    #[test]
-    fn the_end_of_an_image_is_kept_and_the_beginning_of_a_sentence() {
-        for (value, columns, expected) in [
-            ("shop/cart:v1", 20, "shop/cart:v1"),
-            ("registry.example/shop/cart:v1.2.3", 12, "…cart:v1.2.3"),
-            ("one two three", 8, "one two…"),
-            ("日本語日本語", 5, "…本語"),
-        ] {
-            assert_eq!(shortened(value, columns), expected);
-        }
     }
 }

@@ -5,11 +5,11 @@ use jiff::Timestamp;
 use crate::api::release::Verdict;
 use crate::engine::apply::Applied;
 use crate::engine::collect::Collected;
+use crate::engine::plan::Item;
 use crate::engine::repository::Committed;
-use crate::engine::world::Key;
 use crate::tui::effect::{Became, Refused};
 use crate::tui::order::Prepared;
-use crate::tui::tasks::{self, Logged, Task};
+use crate::tui::tasks::{self, Logged, Rolling, Task};
 
 /// What became of a plan, in words.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub struct Outcome {
     /// What to do about what was not made.
     pub hints: Vec<String>,
     /// The revisions that roll out.
-    pub rolling: Vec<(Key, i64)>,
+    pub rolling: Vec<Rolling>,
     /// The commit that it is, where the target is a repository.
     pub commit: Option<String>,
 }
@@ -34,23 +34,24 @@ impl Outcome {
                     let place = format!("{} in {}", item.component, item.environment);
                     let to = &item.to.name;
                     let (done, words) = match result {
-                        Ok(Applied::Unchanged) => (true, format!("{place} is at {to} already")),
+                        Ok(Applied::Unchanged) => (true, format!("{place} already runs {to}")),
                         Ok(Applied::Done(revision)) => {
-                            (true, format!("{place} is at {to}, revision {revision}"))
+                            (true, format!("{place} now runs {to}, revision {revision}"))
                         }
                         Ok(Applied::Unrecorded(revision, why)) => (
                             true,
                             format!(
-                                "{place} is at {to}, revision {revision}; its audit entry follows with its next change: {why}"
+                                "{place} now runs {to}, revision {revision}; its audit entry is not written yet, the next change writes it: {why}"
                             ),
                         ),
                         Ok(Applied::Superseded { by, .. }) => {
-                            (true, format!("{place} was changed, and then {by}"))
+                            (true, format!("{place} was changed, and afterwards {by}"))
                         }
                         Err(error) => (false, format!("{place}: {error}")),
                     };
                     if let Ok(Applied::Done(revision) | Applied::Unrecorded(revision, _)) = result {
-                        outcome.rolling.push((item.pin.clone(), *revision));
+                        let rolling = Rolling::new(&item.pin, *revision, to);
+                        outcome.rolling.push(rolling);
                     }
                     outcome.lines.push((done, words));
                 }
@@ -72,7 +73,7 @@ impl Outcome {
                     .iter()
                     .filter(|(_, result)| matches!(result, Collected::Gone))
                     .count();
-                outcome.lines.push((true, format!("{gone} removed")));
+                outcome.lines.push((true, format!("{gone} deleted")));
                 for (key, result) in results {
                     let name = &key.name;
                     outcome.lines.extend(match result {
@@ -84,7 +85,7 @@ impl Outcome {
                         Collected::PutBack(environments) => Some((
                             true,
                             format!(
-                                "{name} was put back: a pin in {} names it",
+                                "{name} was restored: a ReleasePin in {} names it",
                                 environments.join(", ")
                             ),
                         )),
@@ -119,8 +120,10 @@ impl Outcome {
         }
         if let (Prepared::Moves(draft), true) = (prepared, committed.observed) {
             let changed = draft.plan.items.iter().filter(|item| !item.unchanged);
-            let rolling =
-                changed.map(|item| (item.pin.clone(), item.generation.unwrap_or_default() + 1));
+            let rolling = changed.map(|item| {
+                let revision = item.generation.unwrap_or_default() + 1;
+                Rolling::new(&item.pin, revision, &item.to.name)
+            });
             self.rolling.extend(rolling);
         }
     }
@@ -131,9 +134,16 @@ impl Outcome {
         self.hints.extend(refused.hints.iter().cloned());
     }
 
-    /// Tells whether there is one thing that an undo would take back.
-    pub fn can_be_undone(&self) -> bool {
-        self.rolling.len() == 1 || self.commit.is_some()
+    /// Returns the component and the environment of every change that an undo would take back.
+    pub fn undone(&self, prepared: &Prepared) -> Vec<(String, String)> {
+        let items = prepared.plan().map_or(&[][..], |plan| &plan.items);
+        let is_made = |item: &&Item| match self.commit {
+            Some(_) => !item.unchanged,
+            None => self.rolling.iter().any(|one| one.pin == item.pin),
+        };
+        let made = items.iter().filter(is_made);
+        made.map(|item| (item.component.clone(), item.environment.clone()))
+            .collect()
     }
 
     /// Tells whether everything was done.

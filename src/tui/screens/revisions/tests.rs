@@ -14,3 +14,17 @@ fn it_says_what_is_selected_and_where_there_is_nothing() {
         .keys("p")
         .hides("cannot be compared");
 }
+
+#[test]
+fn revisions_are_filtered() {
+    let still = opened("g v").keys("/").keys("\"hotfix\"").keys("enter");
+    still
+        .shows("/hotfix")
+        .shows("v1.2.3")
+        .hides("v1.2.2 bad")
+        .keys("/")
+        .keys("\"zzz\"")
+        .shows("no row matches the filter")
+        .keys("enter esc")
+        .shows("v1.2.2 bad");
+}

@@ -32,6 +32,6 @@ fn what_is_marked_in_several_environments_is_not_taken_for_nothing() {
             .keys("\"checkout\"")
             .keys("enter *")
             .keys(key);
-        still.shows("what is selected is not in one environment");
+        still.shows("the marked cells are in several environments");
     }
 }

@@ -1,9 +1,16 @@
-//! What changed around the start of an incident.
+//! The matrix as of a moment, and the changes near the start of an incident.
+
+use serde_json::json;
 
 use super::data::record;
 use super::still;
-use crate::tui::effect::Answer;
-use crate::tui::still::Still;
+use crate::engine::world::Event as Told;
+use crate::engine::world::feed::Touched;
+use crate::engine::world::fixture::{at, key, outcomes, pin, pipeline, release, unready};
+use crate::engine::world::{Source, World};
+use crate::tui::effect::{Answer, Effect};
+use crate::tui::model::Event;
+use crate::tui::still::{LARGE_SIZES, LOOKS, Still};
 
 fn since(line: &str) -> Still {
     let line = format!("\"since {line}\"");
@@ -14,9 +21,9 @@ fn since(line: &str) -> Still {
 fn what_may_have_caused_an_incident_is_ranked_and_looked_into() {
     let ranked = || {
         since("13:40")
-            .shows("what is on record is being read")
+            .shows("Loading history...")
             .answer(|_| Answer::Record(Ok(record(false))))
-            .shows("an incident that began at 13:40:00: the likeliest cause first")
+            .shows("incident start 13:40:00: most likely cause first")
             .shows("INC-42 hotfix")
     };
     ranked().golden("since");
@@ -27,5 +34,150 @@ fn what_may_have_caused_an_incident_is_ranked_and_looked_into() {
 fn a_record_that_cannot_be_read_says_why() {
     since("13:40")
         .answer(|_| Answer::Record(Err("nobody may list auditentries".to_owned())))
-        .shows("what is on record cannot be read: nobody may list auditentries");
+        .shows("cannot read the audit trail: nobody may list auditentries");
+}
+
+/// Opens the matrix as of a time of the day.
+fn as_of(still: Still, time: &str) -> Still {
+    let line = format!("\"at {time}\"");
+    still
+        .keys(":")
+        .keys(&line)
+        .keys("enter")
+        .answer(|_| Answer::Record(Ok(record(false))))
+}
+
+#[test]
+fn a_past_moment_shows_its_own_totals_health_and_names() {
+    // At noon production ran v1.2.1 and nothing failed; the release that fails now came at 13:38.
+    let still = as_of(still(), "12:00")
+        .shows("AS OF 12:00:00")
+        .shows("1 held");
+    let screen = still.screen();
+    assert!(!screen.contains("degraded"), "{screen}");
+    assert!(!screen.contains("live"), "{screen}");
+    let still = still
+        .shows("At 12:00:00 v1.2.1 ran there, deployed by tom at 08:00:00")
+        .hides("CrashLoopBackOff");
+    still.golden_in("matrix-past", &LARGE_SIZES, &LOOKS);
+    // After the promotion the name is red and the total counts it.
+    as_of(self::still(), "13:50")
+        .shows("AS OF 13:50:00")
+        .shows("1 degraded")
+        .shows("promoted by ana at 13:38:00: \"INC-42 hotfix\"")
+        .keys("esc")
+        .hides("AS OF")
+        .shows("live");
+}
+
+#[test]
+fn the_record_that_loads_is_named_until_it_is_there() {
+    let loading = || {
+        still()
+            .keys("T")
+            .shows("loading the audit trail")
+            .hides("AS OF")
+    };
+    loading()
+        .answer(|_| Answer::Record(Ok(record(false))))
+        .shows("AS OF")
+        .hides("loading the audit trail");
+    loading()
+        .answer(|_| Answer::Record(Err("nobody may list auditentries".to_owned())))
+        .shows("cannot read the audit trail: nobody may list auditentries")
+        .hides("loading the audit trail");
+    let cancelled = loading().keys("esc").hides("loading the audit trail");
+    let mut effects = cancelled.effects.iter();
+    assert!(effects.any(|effect| matches!(effect, Effect::Cancel(_))));
+}
+
+#[test]
+fn kinds_that_are_still_listed_are_named() {
+    let mut world = World::new();
+    world.pins(Told::Applied(pin("cart", "production", "v1")));
+    Still::of(world)
+        .shows("loading ReleasePins and 4 more")
+        .hides("live");
+}
+
+#[test]
+fn what_happens_now_does_not_change_a_past_moment() {
+    let mut still = as_of(still(), "12:00");
+    let before = still.screen();
+    // cart fails in staging from now on, and a component is new.
+    let failing = unready(
+        pin("cart", "staging", "v0.9.0"),
+        "Degraded",
+        "0 of 3 ready",
+        "13:59:00",
+    );
+    still.world.pins(Told::Applied(failing));
+    still.world.releases(Told::Applied({
+        let mut later = release("newcomer", "v1", 1);
+        let made = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at("13:59:30"));
+        later.metadata.creation_timestamp = Some(made);
+        later
+    }));
+    let touched = |source, name: &str, component: &str| Touched {
+        source,
+        key: Some(key(name)),
+        component: Some(component.into()),
+    };
+    let still = still.tell(Event::World(vec![
+        touched(Source::Pins, "cart-staging", "cart"),
+        touched(Source::Releases, "newcomer-v1", "newcomer"),
+    ]));
+    assert_eq!(still.screen().lines().nth(1), before.lines().nth(1));
+    let still = still.hides("newcomer").hides("0 of 3 ready");
+    still.keys("esc").shows("newcomer").shows("2 degraded");
+}
+
+#[test]
+fn marks_and_the_cursor_come_back_from_the_past() {
+    let still = as_of(still().keys("g g space").shows("1 marked"), "12:00");
+    still.keys("esc").shows("1 marked");
+}
+
+#[test]
+fn a_fault_of_the_pipelines_is_shown_and_leaves_the_matrix() {
+    let mut world = super::shop();
+    let mut other = pipeline(&[("production", "development")]);
+    other.metadata.name = Some("other".to_owned());
+    world.pipelines(Told::Applied(other));
+    Still::of(world)
+        .shows("namespace shop has 2 DeploymentPipelines (default, other), and one is allowed")
+        .shows("DEVELOPMENT")
+        .shows("▸ checkout-service");
+    let mut world = super::shop();
+    world.pipelines(Told::Applied(pipeline(&[
+        ("development", "staging"),
+        ("staging", "production"),
+        ("production", "development"),
+    ])));
+    Still::of(world)
+        .shows("DeploymentPipeline default: the promotion paths lead in a circle")
+        .shows("▸ checkout-service");
+}
+
+#[test]
+fn a_release_that_cannot_be_fetched_is_a_fault_with_its_reason() {
+    let mut world = super::shop();
+    let moves = json!([
+        {"generation": 1, "release": "cart-v0.8.7", "since": at("09:00:00"), "until": at("13:30:00"), "healthy": true},
+        {"generation": 2, "release": "cart-v0.9.0", "since": at("13:30:00"), "healthy": false},
+    ]);
+    let mut failing = unready(
+        outcomes(pin("cart", "staging", "v0.9.0"), moves),
+        "GitFetchFailed",
+        "cannot fetch abc of git.example/shop",
+        "13:31:00",
+    );
+    if let Some(status) = &mut failing.status {
+        status.applied_release = Some("cart-v0.8.7".to_owned());
+    }
+    world.pins(Told::Applied(failing));
+    Still::of(world)
+        .shows("2 degraded")
+        .keys("g g h")
+        .shows("Degraded (GitFetchFailed): cannot fetch abc of git.example/shop.");
 }

@@ -1,0 +1,272 @@
+//! The rows above the changes: from what to what, the holds, the warnings, the facts that changed.
+
+use jiff::Timestamp;
+
+use super::page::{Sight, Spans};
+use super::{Outcome, State};
+use crate::api::pin::Hold;
+use crate::api::release::Verdict;
+use crate::engine::actions::gc::Collection;
+use crate::engine::actions::mark::Marking;
+use crate::engine::desk::Order as Move;
+use crate::engine::matrix::{self, Columns};
+use crate::engine::plan::Item;
+use crate::engine::rollout::Rollout;
+use crate::engine::world::{Key, World};
+use crate::text;
+use crate::tui::order::{Order, Prepared};
+use crate::tui::tasks;
+use crate::tui::theme::Role;
+
+/// A row with a name: one that has to be on every screen, and words that can be scrolled to.
+pub(super) struct Essential {
+    pub(super) name: &'static str,
+    pub(super) value: String,
+    /// The name of the row that holds the detail alone.
+    pub(super) about: &'static str,
+    pub(super) detail: String,
+}
+
+/// A row with a name that may be scrolled to.
+pub(super) struct Block {
+    pub(super) name: &'static str,
+    pub(super) words: String,
+    pub(super) role: Role,
+}
+
+/// The rows above the changes.
+#[derive(Default)]
+pub(super) struct Head {
+    pub(super) essential: Vec<Essential>,
+    pub(super) blocks: Vec<Block>,
+    /// The changes of a set, one row each.
+    pub(super) set: Vec<Spans>,
+    /// The moments whose ages are shown.
+    pub(super) ages: Vec<Timestamp>,
+}
+
+impl Head {
+    fn essential(&mut self, name: &'static str, value: &str, about: &'static str, detail: &str) {
+        self.essential.push(Essential {
+            name,
+            value: value.to_owned(),
+            about,
+            detail: detail.to_owned(),
+        });
+    }
+
+    fn block(&mut self, name: &'static str, words: impl Into<String>, role: Role) {
+        self.blocks.push(Block {
+            name,
+            words: words.into(),
+            role,
+        });
+    }
+}
+
+/// Collects the rows of a plan that waits for its confirmation or is being written.
+pub(super) fn head(state: &State, sight: &Sight<'_>, prepared: &Prepared) -> Head {
+    let mut head = Head::default();
+    for what in &state.stale {
+        head.block("changed", what.clone(), Role::Error);
+    }
+    if let Some(words) = state.dropped.words() {
+        head.block("dropped", words, Role::Warning);
+    }
+    match prepared {
+        Prepared::Moves(draft) => {
+            match draft.plan.items.as_slice() {
+                [item] => one(&mut head, state, sight, item),
+                items => head.set = items.iter().map(|item| set_row(sight, item)).collect(),
+            }
+            for note in &draft.notes {
+                head.block("warning", note.clone(), Role::Warning);
+            }
+        }
+        Prepared::Mark(marking) => mark(&mut head, marking),
+        Prepared::Collection(collection) => collected(&mut head, collection),
+    }
+    let warnings = state.files.iter().flat_map(|files| &files.warnings);
+    for warning in warnings {
+        head.block("warning", warning.clone(), Role::Warning);
+    }
+    head
+}
+
+/// Collects the rows of the change of one ReleasePin.
+fn one(head: &mut Head, state: &State, sight: &Sight<'_>, item: &Item) {
+    let world = sight.world;
+    let columns = Columns::of(world, Some(&item.pin.namespace));
+    let component = Key::new(&item.pin.namespace, &item.component);
+    let column = columns.position(&item.environment);
+    let cell =
+        column.and_then(|column| matrix::cell(world, &columns, &component, column, sight.now));
+    match (&item.from, &cell) {
+        (Some(from), Some(cell)) => {
+            let age = cell.since.map(|since| {
+                head.ages.push(since);
+                let seconds = sight.now.duration_since(since).as_secs();
+                format!(", {}", text::age(seconds.max(0)))
+            });
+            let health = format!("{}{}", cell.health().word(), age.unwrap_or_default());
+            head.essential("from", &from.name, "now", &health);
+        }
+        (Some(from), None) => head.essential("from", &from.name, "", ""),
+        (None, _) => head.essential("from", "nothing", "now", "it is not deployed there"),
+    }
+    let why = match item.unchanged {
+        true => "already running this release".to_owned(),
+        false => why_to(state, world, item, &cell),
+    };
+    head.essential("to", &item.to.name, "why", &why);
+    let before = world.pin(&item.pin);
+    let known =
+        |hold: &Hold| before.is_some_and(|pin| pin.holds.iter().any(|known| known.id == hold.id));
+    for hold in item.holds.iter().filter(|hold| !known(hold)) {
+        let until = match &hold.until {
+            Some(until) => format!("until {}", sight.ground.clock(until.0, sight.now)),
+            None => "no end".to_owned(),
+        };
+        let words = format!(
+            "a hold for {}, {until}, so that nothing moves it",
+            hold.owner
+        );
+        head.block("places", words, Role::Hold);
+    }
+    let kept = |hold: &Hold| item.holds.iter().any(|kept| kept.id == hold.id);
+    let holds = before.map(|pin| &*pin.holds).unwrap_or_default();
+    for hold in holds.iter().filter(|hold| !kept(hold)) {
+        let why = hold.reason.as_deref().unwrap_or("no reason was given");
+        head.block(
+            "lifts",
+            format!("the hold of {}: {why}", hold.owner),
+            Role::Hold,
+        );
+    }
+}
+
+/// Says why a plan goes to its release.
+fn why_to(state: &State, world: &World, item: &Item, cell: &Option<matrix::Cell<'_>>) -> String {
+    let bad = || {
+        let component = Key::new(&item.pin.namespace, &item.component);
+        let names: Vec<String> = world
+            .releases_of(&component)
+            .filter(|release| release.mark == Some(Verdict::Bad))
+            .map(|release| release.key.name.to_string())
+            .collect();
+        match names.is_empty() {
+            true => String::new(),
+            false => format!("Skipped, marked bad: {}", names.join(", ")),
+        }
+    };
+    match &state.order {
+        Order::Move(Move::Rollback { .. }) => {
+            let good = cell.as_ref().and_then(|cell| cell.good.as_ref());
+            match good.filter(|good| good.release == item.to.name) {
+                Some(good) => {
+                    let ran = good
+                        .until
+                        .map(|until| text::age(until.duration_since(good.since).as_secs()));
+                    let ran = ran.map_or(String::new(), |ran| {
+                        format!(": ran {ran} and was ready when replaced")
+                    });
+                    let bad = match bad() {
+                        bad if bad.is_empty() => bad,
+                        bad => format!(".  {bad}"),
+                    };
+                    format!("last good here{ran}{bad}")
+                }
+                None => bad(),
+            }
+        }
+        Order::Move(Move::Promote(promote)) => format!("the release of {}", promote.from),
+        _ => String::new(),
+    }
+}
+
+/// Draws one change of a set.
+fn set_row(sight: &Sight<'_>, item: &Item) -> Spans {
+    let arrow = sight.look.glyphs.arrow;
+    let from = item.from.as_ref();
+    let from = from.map_or("nothing", |from| from.name.as_str());
+    let mut spans = vec![
+        (format!("{}  ", item.component), Role::Title),
+        (from.to_owned(), Role::Muted),
+    ];
+    match item.unchanged {
+        true => spans.push(("  already done".to_owned(), Role::Muted)),
+        false => {
+            spans.push((format!(" {arrow} "), Role::Muted));
+            spans.push((item.to.name.clone(), Role::Text));
+        }
+    }
+    spans
+}
+
+fn mark(head: &mut Head, marking: &Marking) {
+    let was = match marking.was {
+        Some(Verdict::Bad) => "marked bad",
+        Some(Verdict::Good) => "marked good",
+        None => "not marked",
+    };
+    head.essential("from", was, "", "");
+    let (to, means) = match marking.verdict {
+        Verdict::Bad => (
+            "marked bad",
+            "bowline refuses to promote it or to roll back to it",
+        ),
+        Verdict::Good => ("marked good", "promotion and rollback are allowed again"),
+    };
+    head.essential("to", to, "means", means);
+    if !marking.runs_in.is_empty() {
+        head.block("runs in", marking.runs_in.join(", "), Role::Text);
+    }
+    for warning in &marking.warnings {
+        head.block("warning", warning.clone(), Role::Warning);
+    }
+}
+
+fn collected(head: &mut Head, collection: &Collection) {
+    let all = collection.releases.len() + collection.snapshots.len();
+    let going = collection.going().count();
+    let freed = text::bytes(collection.frees());
+    let value = format!("{going} of {all} objects can be deleted, {freed} freed");
+    head.essential("frees", &value, "", "");
+    let days = collection.min_age.as_secs() / 86_400;
+    let words = format!(
+        "the newest {} of each component, objects younger than {days} days, releases that a ReleasePin or a hold names, last good releases",
+        collection.keep
+    );
+    head.block("keeps", words, Role::Muted);
+}
+
+/// Collects the rows of the outcome of a plan.
+pub(super) fn became(state: &State, sight: &Sight<'_>, outcome: &Outcome) -> Vec<Block> {
+    let mut head = Head::default();
+    for (done, words) in &outcome.lines {
+        match done {
+            true => head.block("done", words.clone(), Role::Good),
+            false => head.block("failed", words.clone(), Role::Error),
+        }
+    }
+    for hint in &outcome.hints {
+        head.block("hint", hint.clone(), Role::Text);
+    }
+    // The task remembers outcomes that the read model forgets.
+    let task = sight.tasks.iter().find(|task| task.ticket == state.ticket);
+    let rolling = match task.map(|task| &task.state) {
+        Some(tasks::State::Rolling(rolling)) => rolling,
+        _ => &outcome.rolling,
+    };
+    for one in rolling {
+        let rollout = one.rollout(sight.world);
+        let role = match &rollout {
+            rollout if rollout.is_ready() => Role::Good,
+            Rollout::Moving(_) | Rollout::Unseen => Role::Progressing,
+            _ => Role::Degraded,
+        };
+        let words = format!("{}: {}", one.pin.name, rollout.words());
+        head.block("rollout", words, role);
+    }
+    head.blocks
+}

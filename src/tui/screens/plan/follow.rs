@@ -1,0 +1,91 @@
+//! An open plan follows the read model: it names the facts that changed, and is made again at a key.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Stage, State, demand};
+use crate::engine::stale;
+use crate::engine::world::feed::Touched;
+use crate::tui::effect::Effect;
+use crate::tui::model::Turn;
+use crate::tui::order::{Order, Prepared};
+
+/// A garbage collection is compared with the read model at most this often: that reads every release.
+const PAUSE: SignedDuration = SignedDuration::from_secs(1);
+
+impl State {
+    /// Follows the read model.
+    pub fn touched(&mut self, _touched: &[Touched], turn: &mut Turn<'_>) {
+        self.follow(turn);
+    }
+
+    /// Lets time go by: a hold may end.
+    pub fn tick(&mut self, turn: &mut Turn<'_>) {
+        self.follow(turn);
+    }
+
+    fn follow(&mut self, turn: &Turn<'_>) {
+        let Stage::Asking(prepared, _, _) = &self.stage else {
+            return;
+        };
+        let recent = |at| turn.now.duration_since(at) < PAUSE;
+        let costly = matches!(**prepared, Prepared::Collection(_));
+        self.late = costly && self.checked.is_some_and(recent);
+        if !self.late {
+            self.checked = Some(turn.now);
+            self.check(turn);
+        }
+    }
+
+    /// Returns when the facts have to be checked again without another change.
+    pub(super) fn due(&self) -> Option<Timestamp> {
+        let checked = self.checked.filter(|_| self.late)?;
+        checked.checked_add(PAUSE).ok()
+    }
+
+    /// Checks every fact of the plan, and how strongly it has to be confirmed.
+    pub(super) fn check(&mut self, turn: &Turn<'_>) {
+        let Stage::Asking(prepared, _, confirmation) = &mut self.stage else {
+            return;
+        };
+        self.stale = match (&**prepared, &self.order) {
+            (Prepared::Moves(draft), _) => {
+                let unmade = draft
+                    .unmade()
+                    .and_then(|made| made.metadata.name.as_deref());
+                stale::of_plan(turn.world, &draft.plan, unmade, turn.now)
+            }
+            (Prepared::Mark(marking), _) => {
+                stale::of_marking(turn.world, marking).into_iter().collect()
+            }
+            (Prepared::Collection(plan), Order::Collect(gc)) => {
+                stale::of_collection(turn.world, gc, plan, turn.now)
+            }
+            (Prepared::Collection(_), _) => Vec::new(),
+        };
+        let now = demand(prepared, turn);
+        // A text that the user has begun stays on the screen.
+        let hides = now.is_key() && !confirmation.typed().is_empty();
+        if now != confirmation.demand && !hides {
+            confirmation.demand = now;
+        }
+    }
+
+    /// Makes the plan again; the text that the user typed stays.
+    pub(super) fn plan_again(&mut self, turn: &mut Turn<'_>) {
+        if let Stage::Asking(_, _, confirmation) = &self.stage {
+            self.typed = confirmation.typed();
+            turn.effects.push(Effect::Cancel(self.ticket));
+        }
+        self.ticket = turn.ticket();
+        self.opened = turn.now;
+        self.stage = Stage::Planning;
+        self.stale.clear();
+        self.checked = None;
+        self.late = false;
+        self.reason = None;
+        self.files = None;
+        self.scroll = 0;
+        let order = Box::new(self.order.clone());
+        turn.effects.push(Effect::Plan(self.ticket, order));
+    }
+}

@@ -1,0 +1,206 @@
+//! The keys that a plan takes. The footer, the help and the plan itself read the same list.
+
+use crossterm::event::KeyEvent;
+
+use super::{Stage, State, is_idle};
+use crate::tui::action::Action;
+use crate::tui::keymap::{Key, Step};
+use crate::tui::model::Turn;
+use crate::tui::screens::Handled;
+
+/// One action that a plan takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanKey {
+    /// The action.
+    pub action: Action,
+    /// The effect of the action, in a word or two.
+    pub does: &'static str,
+    /// Whether the footer lists it.
+    pub footer: bool,
+}
+
+/// Input that came before the plan was drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dropped {
+    /// How many keys.
+    pub keys: usize,
+    /// How many pasted texts.
+    pub pastes: usize,
+}
+
+impl Dropped {
+    /// Says how much was dropped; None if nothing was.
+    pub fn words(self) -> Option<String> {
+        let keys = match self.keys {
+            0 => None,
+            1 => Some("1 key".to_owned()),
+            keys => Some(format!("{keys} keys")),
+        };
+        let pastes = match self.pastes {
+            0 => None,
+            1 => Some("1 pasted text".to_owned()),
+            pastes => Some(format!("{pastes} pasted texts")),
+        };
+        let many = self.keys + self.pastes > 1;
+        let what = match (keys, pastes) {
+            (None, None) => return None,
+            (Some(one), None) | (None, Some(one)) => one,
+            (Some(keys), Some(pastes)) => format!("{keys} and {pastes}"),
+        };
+        let was = if many { "were" } else { "was" };
+        Some(format!(
+            "{what} {was} ignored: typed before the plan was shown"
+        ))
+    }
+}
+
+impl State {
+    /// Returns every action that the plan takes now, the most important first.
+    pub fn keys(&self) -> Vec<PlanKey> {
+        let mut keys: Vec<PlanKey> = Vec::new();
+        let mut add = |footer: bool, does: &'static str, actions: &[Action]| {
+            keys.extend(actions.iter().map(|action| PlanKey {
+                action: *action,
+                does,
+                footer,
+            }));
+        };
+        let again = (true, "plan again", &[Action::PlanAgain][..]);
+        let mut leave = "back";
+        match &self.stage {
+            Stage::Planning => leave = "cancel",
+            Stage::Refused(_) => add(again.0, again.1, again.2),
+            Stage::Asking(prepared, _, confirmation) => {
+                leave = "cancel";
+                let idle = is_idle(prepared);
+                // A plan that is out of date is made again before it is confirmed.
+                let current = self.stale.is_empty();
+                add(!current, again.1, again.2);
+                match (confirmation.editor, confirmation.takes_text()) {
+                    (true, _) => {
+                        leave = "close the editor";
+                        add(true, "one line", &[Action::Editor]);
+                    }
+                    (false, true) => {
+                        if !idle {
+                            add(current, "confirm", &[Action::Confirm]);
+                        }
+                        add(true, leave, &[Action::Back]);
+                        add(true, "editor", &[Action::Editor]);
+                    }
+                    (false, false) if idle => add(true, leave, &[Action::Confirm]),
+                    (false, false) => {
+                        add(current, "apply", &[Action::Apply]);
+                        let enter = if confirmation.apply { "apply" } else { leave };
+                        add(true, enter, &[Action::Confirm]);
+                        add(true, leave, &[Action::Back]);
+                        add(true, "other button", &[Action::NextField]);
+                        add(false, "other button", &[Action::Left, Action::Right]);
+                        add(true, "add a reason", &[Action::Editor]);
+                    }
+                }
+            }
+            Stage::Applying(..) => leave = "leave it running",
+            Stage::Applied(prepared, _, outcome) => {
+                leave = match outcome.rolling.is_empty() {
+                    true => "back",
+                    false => "leave it running",
+                };
+                if !outcome.is_done() {
+                    add(again.0, again.1, again.2);
+                }
+                if !outcome.undone(prepared).is_empty() {
+                    add(true, "undo", &[Action::Undo]);
+                }
+            }
+        }
+        add(true, leave, &[Action::Back]);
+        add(false, leave, &[Action::Interrupt]);
+        if matches!(self.stage, Stage::Refused(_) | Stage::Applied(..)) {
+            add(false, leave, &[Action::Confirm, Action::Open]);
+        }
+        if !matches!(self.stage, Stage::Planning) {
+            add(false, leave, &[Action::Quit]);
+            add(true, "scroll", &[Action::PageDown]);
+            add(
+                false,
+                "scroll",
+                &[
+                    Action::PageUp,
+                    Action::Down,
+                    Action::Up,
+                    Action::HalfPageDown,
+                    Action::HalfPageUp,
+                    Action::Top,
+                    Action::Bottom,
+                ],
+            );
+            let prepared = match &self.stage {
+                Stage::Asking(prepared, ..)
+                | Stage::Applying(prepared, _)
+                | Stage::Applied(prepared, ..) => Some(prepared),
+                Stage::Planning | Stage::Refused(_) => None,
+            };
+            if prepared.is_some_and(|prepared| prepared.plan().is_some()) {
+                add(true, "diff", &[Action::Diff]);
+            }
+            add(true, "copy the command", &[Action::CopyCommand]);
+        }
+        // An action is listed once, with its most important meaning.
+        let mut known: Vec<Action> = Vec::new();
+        keys.retain(|key| {
+            let new = !known.contains(&key.action);
+            known.push(key.action);
+            new
+        });
+        keys
+    }
+
+    /// Returns what the footer says of the keys.
+    pub fn hints(&self) -> Vec<(Action, &'static str)> {
+        let keys = self.keys().into_iter().filter(|key| key.footer);
+        keys.map(|key| (key.action, key.does)).collect()
+    }
+
+    /// Tells whether the plan takes an action now.
+    pub(super) fn takes(&self, action: Action) -> bool {
+        self.keys().iter().any(|key| key.action == action)
+    }
+
+    /// Tells whether the terminal has not shown the plan yet.
+    pub(super) fn is_early(&self) -> bool {
+        match &self.stage {
+            Stage::Planning => true,
+            Stage::Asking(..) => !self.drawn,
+            Stage::Refused(_) | Stage::Applying(..) | Stage::Applied(..) => false,
+        }
+    }
+
+    /// Drops and counts a key that comes before the plan is drawn, unless the key leaves the plan.
+    pub(super) fn drop_key(&mut self, event: KeyEvent, turn: &Turn<'_>) -> Handled {
+        let Some(key) = Key::of(event) else {
+            return Handled::Yes;
+        };
+        let cancels = [Action::Back, Action::Interrupt];
+        match turn.look.keymap.step(self.modes(), &[key]) {
+            Step::Run(action) if cancels.contains(&action) || leaves(action) => Handled::No,
+            _ => {
+                self.dropped.keys += 1;
+                Handled::Yes
+            }
+        }
+    }
+
+    /// Notes that the terminal shows the plan as it is now.
+    pub fn was_drawn(&mut self) {
+        if let Stage::Asking(_, shown, _) = &self.stage {
+            self.drawn = true;
+            self.shown = !matches!(shown, super::Shown::Rendering);
+        }
+    }
+}
+
+/// Tells whether an action is about the whole program and not about the plan.
+pub(super) fn leaves(action: Action) -> bool {
+    matches!(action, Action::Leave | Action::Suspend | Action::Redraw)
+}

@@ -1,0 +1,457 @@
+//! The layout of the plan screen for one size. Pure: drawing, scrolling and the question whether a
+//! production change can be read use the same page.
+//!
+//! On every size the subject, both releases and the text to type are fixed. The other rows are fixed while there
+//! is room, and can be scrolled to where there is none.
+
+use jiff::Timestamp;
+
+use super::facts::{self, Block, Head};
+use super::{Shown, Stage, State, changes};
+use crate::engine::plan::{Fact, Plan};
+use crate::engine::world::World;
+use crate::text;
+use crate::tui::action::{Action, Mode};
+use crate::tui::confirm::Confirmation;
+use crate::tui::model::{Ground, Look, Turn};
+use crate::tui::order::Prepared;
+use crate::tui::pen::Sheet;
+use crate::tui::screens::Scene;
+use crate::tui::tasks::Task;
+use crate::tui::theme::Role;
+use crate::tui::view::FRAME;
+use crate::tui::widgets::wrap;
+
+/// The smallest terminal that bowline is made for.
+const SMALLEST: (u16, u16) = (40, 10);
+/// From these columns and rows of a screen on, there is room for more than the essential rows.
+const ROOMY: (u16, u16) = (60, 14);
+/// As many rows of changes stay in sight where there is room.
+const CHANGES: usize = 5;
+/// As many columns are left to a text that is typed beside its prompt.
+const TYPED: usize = 12;
+/// From so many columns on, files and objects stand beside each other.
+const ABREAST: u16 = 160;
+
+/// A line in several roles.
+pub(super) type Spans = Vec<(String, Role)>;
+
+/// A title, and the lines under it.
+pub(super) type Part = (String, Vec<Spans>);
+
+/// The inputs of a page, and its size.
+pub(super) struct Sight<'a> {
+    pub(super) world: &'a World,
+    pub(super) ground: &'a Ground,
+    pub(super) look: &'a Look,
+    pub(super) tasks: &'a [Task],
+    pub(super) now: Timestamp,
+    /// The columns and rows of the screen without its frame.
+    pub(super) size: (u16, u16),
+}
+
+impl<'a> Sight<'a> {
+    pub(super) fn of_turn(turn: &Turn<'a>) -> Self {
+        Self {
+            world: turn.world,
+            ground: turn.ground,
+            look: turn.look,
+            tasks: turn.tasks,
+            now: turn.now,
+            size: turn.body,
+        }
+    }
+
+    pub(super) fn of_scene(scene: &Scene<'a>, sheet: &Sheet<'_>) -> Self {
+        let model = scene.model;
+        Self {
+            world: scene.world,
+            ground: &model.ground,
+            look: &model.look,
+            tasks: &model.tasks,
+            now: sheet.now,
+            size: (sheet.width(), sheet.height()),
+        }
+    }
+
+    /// Returns the keys of an action for a message.
+    pub(super) fn keys_for(&self, modes: &[Mode], action: Action) -> String {
+        let keys = self.look.keymap.keys_for(modes, action);
+        keys.unwrap_or_else(|| action.word().to_owned())
+    }
+
+    fn is_roomy(&self) -> bool {
+        self.size.0 >= ROOMY.0 && self.size.1 >= ROOMY.1
+    }
+
+    /// Returns where names of rows begin, and where their values do.
+    fn columns(&self) -> (usize, usize) {
+        match self.size.0 < ROOMY.0 {
+            true => (1, 7),
+            false => (3, 13),
+        }
+    }
+
+    /// Wraps a row with a name over as many lines as it takes.
+    fn label(&self, name: &str, value: &str, role: Role) -> Vec<Spans> {
+        let (indent, column) = self.columns();
+        let width = usize::from(self.size.0).saturating_sub(column + 1).max(10);
+        let first = format!("{:indent$}{name:<wide$}", "", wide = column - indent);
+        // A name that fills its column still ends before the value.
+        let first = match text::width(&first) > column || first.ends_with(|c| c != ' ') {
+            true => format!("{} ", first.trim_end()),
+            false => first,
+        };
+        let mut rows = Vec::new();
+        for line in wrap(value, width.saturating_sub(text::width(&first) - column)) {
+            let before = match rows.is_empty() {
+                true => (first.clone(), Role::Muted),
+                false => (" ".repeat(text::width(&first)), Role::Muted),
+            };
+            rows.push(vec![before, (line, role)]);
+        }
+        rows
+    }
+}
+
+/// Where everything is on a plan of one size.
+#[derive(Default)]
+pub(super) struct Page {
+    /// The title of a wide screen, which has the time of the plan at its right.
+    pub(super) title: Option<Spans>,
+    /// The fixed rows at the top, under the title.
+    pub(super) top: Vec<Spans>,
+    /// Whether a rule with a title is above the lines.
+    pub(super) rule: bool,
+    /// The lines that scroll.
+    pub(super) part: Part,
+    /// The lines beside them.
+    pub(super) beside: Option<Part>,
+    /// How many lines are seen.
+    pub(super) room: usize,
+    /// The rows of the command line that does the same, under a rule.
+    pub(super) same: Vec<Spans>,
+    /// The rows above the line that is typed.
+    pub(super) prompt: Vec<String>,
+    /// Whether there is a row of text or buttons.
+    pub(super) asks: bool,
+    /// The rows of the editor, where it is open.
+    pub(super) editor: u16,
+    /// The complaint, the obstacle or the progress.
+    pub(super) message: Vec<Spans>,
+    /// Whether the last row says what the keys do: a message may hide the footer.
+    pub(super) keys: bool,
+    /// Why a production change cannot be read at this size.
+    pub(super) unreadable: Option<String>,
+    /// The moments whose ages are shown.
+    pub(super) ages: Vec<Timestamp>,
+}
+
+impl Page {
+    /// Lays a plan out.
+    pub(super) fn of(state: &State, sight: &Sight<'_>) -> Self {
+        let mut page = Self::default();
+        page.title(state, sight);
+        match &state.stage {
+            Stage::Planning => {
+                page.scrolls(sight.label("", "Planning...", Role::Muted));
+                if let Some(words) = state.dropped.words() {
+                    page.scrolls(sight.label("dropped", &words, Role::Warning));
+                }
+            }
+            Stage::Refused(refused) => {
+                for why in &refused.why {
+                    page.scrolls(sight.label("refused", why, Role::Error));
+                }
+                for hint in &refused.hints {
+                    page.scrolls(sight.label("hint", hint, Role::Text));
+                }
+            }
+            Stage::Asking(prepared, shown, confirmation) => {
+                page.asking(state, sight, prepared, shown, confirmation);
+                return page;
+            }
+            Stage::Applying(prepared, shown) => {
+                let words = "bowline writes the changes";
+                page.message = sight.label("", words, Role::Progressing);
+                let head = facts::head(state, sight, prepared);
+                page.head(sight, head);
+                page.changes(state, sight, prepared, shown);
+            }
+            Stage::Applied(prepared, shown, outcome) => {
+                for block in facts::became(state, sight, outcome) {
+                    page.scrolls(sight.label(block.name, &block.words, block.role));
+                }
+                page.changes(state, sight, prepared, shown);
+            }
+        }
+        page.rule = matches!(state.stage, Stage::Applying(..));
+        let ended = matches!(state.stage, Stage::Refused(_) | Stage::Applied(..));
+        page.keys = ended && sight.is_roomy();
+        page.fit(sight);
+        page
+    }
+
+    /// Returns how far the lines can be scrolled.
+    pub(super) fn last(&self) -> usize {
+        let beside = self.beside.as_ref().map_or(0, |(_, lines)| lines.len());
+        let lines = self.part.1.len().max(beside);
+        lines.saturating_sub(self.room)
+    }
+
+    fn title(&mut self, state: &State, sight: &Sight<'_>) {
+        let width = usize::from(sight.size.0);
+        let (verb, subject) = (state.order.verb(), state.order.subject());
+        if sight.is_roomy() && text::width(&subject) + text::width(verb) + 4 <= width {
+            self.title = Some(vec![
+                (format!(" {verb}  "), Role::PlanTitle),
+                (subject, Role::Title),
+            ]);
+            return;
+        }
+        let words = format!("{verb} {}", state.order.short_subject());
+        for line in wrap(&words, width.saturating_sub(1)) {
+            self.top.push(vec![(format!(" {line}"), Role::Title)]);
+        }
+    }
+
+    fn scrolls(&mut self, lines: Vec<Spans>) {
+        self.part.1.extend(lines);
+    }
+
+    /// Fixes the essential rows at the top, and puts the others before the changes.
+    fn head(&mut self, sight: &Sight<'_>, head: Head) {
+        self.ages.extend(&head.ages);
+        let blocks = self.essential(sight, &head);
+        for block in blocks.iter().chain(&head.blocks) {
+            self.scrolls(sight.label(block.name, &block.words, block.role));
+        }
+        self.scrolls(set(&head.set, sight));
+    }
+
+    /// Fixes the essential rows at the top. Returns their details that found no place there.
+    fn essential(&mut self, sight: &Sight<'_>, head: &Head) -> Vec<Block> {
+        let mut left = Vec::new();
+        for row in &head.essential {
+            let alone = sight.label(row.name, &row.value, Role::Text);
+            let both = format!("{}   {}", row.value, row.detail);
+            let both = sight.label(row.name, both.trim_end(), Role::Text);
+            // The gap before the detail is lost where the row is wrapped.
+            let gap = text::width(&row.detail) + 3;
+            let wide: usize = alone.iter().flatten().map(|(it, _)| text::width(it)).sum();
+            let on_one = alone.len() == 1 && wide + gap < usize::from(sight.size.0);
+            match both.len() == alone.len() || sight.is_roomy() {
+                true if on_one && !row.detail.is_empty() => {
+                    let detail = format!("   {}", text::line(&row.detail));
+                    let mut alone = alone;
+                    if let Some(last) = alone.last_mut() {
+                        last.push((detail, Role::Text));
+                    }
+                    self.top.extend(alone);
+                }
+                true => self.top.extend(both),
+                false => {
+                    self.top.extend(alone);
+                    left.push(Block {
+                        name: row.about,
+                        words: row.detail.clone(),
+                        role: Role::Text,
+                    });
+                }
+            }
+        }
+        left
+    }
+
+    fn asking(
+        &mut self,
+        state: &State,
+        sight: &Sight<'_>,
+        prepared: &Prepared,
+        shown: &Shown,
+        confirmation: &Confirmation,
+    ) {
+        let head = facts::head(state, sight, prepared);
+        self.ages.extend(&head.ages);
+        let height = usize::from(sight.size.1);
+        let details = self.essential(sight, &head);
+        self.asks = true;
+        self.prompt(sight, confirmation);
+        let needed = self.fixed() + 1;
+        self.unreadable = unreadable(sight, prepared, needed);
+        if confirmation.editor {
+            let most = height.saturating_sub(self.fixed() + 2).clamp(1, 4);
+            self.editor = u16::try_from(most).unwrap_or(1);
+        }
+        self.message(state, sight, confirmation);
+        let same = sight
+            .ground
+            .aimed(state.order.command_line(state.typed_reason().as_deref()));
+        let same = sight.label("same as", &same, Role::Muted);
+        self.rule = self.fixed() + 2 <= height;
+        let mut below = true;
+        if sight.is_roomy() && self.fixed() + same.len() + 2 + CHANGES <= height {
+            self.same.clone_from(&same);
+            below = false;
+        }
+        // Rows find a place at the top as long as the changes stay in sight. Of the others, warnings come
+        // before the changes.
+        let mut after = Vec::new();
+        let mut full = !sight.is_roomy();
+        for block in head.blocks.iter().chain(&details) {
+            let rows = sight.label(block.name, &block.words, block.role);
+            full = full || self.fixed() + rows.len() + CHANGES >= height;
+            match (full, block.role) {
+                (false, _) => self.top.extend(rows),
+                (true, Role::Error | Role::Warning) => self.scrolls(rows),
+                (true, _) => after.extend(rows),
+            }
+        }
+        self.scrolls(set(&head.set, sight));
+        self.changes(state, sight, prepared, shown);
+        self.scrolls(after);
+        if below {
+            self.scrolls(same);
+        }
+        self.fit(sight);
+    }
+
+    /// Puts the prompt beside the text, or above it on a narrow screen.
+    fn prompt(&mut self, sight: &Sight<'_>, confirmation: &Confirmation) {
+        let (indent, _) = sight.columns();
+        let width = usize::from(sight.size.0).saturating_sub(indent + 1);
+        let words = match confirmation.editor {
+            true => format!("{}, in several lines", confirmation.demand.prompt_or_why()),
+            false => confirmation.demand.prompt(),
+        };
+        let beside = text::width(&words) + 1 + TYPED <= width;
+        if !beside && confirmation.takes_text() {
+            self.prompt = wrap(&words, width);
+        }
+    }
+
+    /// Adds the complaint about the text, or the obstacle that no text removes.
+    fn message(&mut self, state: &State, sight: &Sight<'_>, confirmation: &Confirmation) {
+        let obstacle = state.obstacle(sight).or_else(|| self.unreadable.clone());
+        // On a small screen the rows are for the facts that changed; the footer names the key.
+        let obstacle = obstacle.filter(|_| state.stale.is_empty() || sight.is_roomy());
+        let (words, role) = match (&confirmation.complaint, obstacle) {
+            (Some(complaint), _) => (complaint.clone(), Role::Error),
+            (None, Some(obstacle)) => (obstacle, Role::Warning),
+            (None, None) => return,
+        };
+        let rows = sight.label("", &words, role);
+        let rows = rows.into_iter().map(|row| {
+            let (indent, _) = sight.columns();
+            let mut row = row;
+            if let Some((blank, _)) = row.first_mut() {
+                *blank = " ".repeat(indent);
+            }
+            row
+        });
+        let room = usize::from(sight.size.1).saturating_sub(self.fixed() + 2);
+        self.message = rows.take(room.clamp(1, 3)).collect();
+    }
+
+    fn changes(&mut self, state: &State, sight: &Sight<'_>, prepared: &Prepared, shown: &Shown) {
+        let files = state.files.as_deref();
+        let (width, _) = sight.size;
+        let abreast = files.is_some() && width >= ABREAST;
+        let columns = usize::from(if abreast { width / 2 } else { width });
+        let arrow = sight.look.glyphs.arrow;
+        let objects = changes::objects(prepared, shown, arrow, columns);
+        let files = files.map(|files| changes::in_files(files, columns));
+        let (first, second) = match files {
+            Some(files) => (Some(files), objects),
+            None => (objects, None),
+        };
+        if let Some((title, lines)) = first {
+            self.part.0 = title;
+            self.scrolls(lines);
+        }
+        match second {
+            None => {}
+            Some(second) if abreast => self.beside = Some(second),
+            Some((title, lines)) => {
+                self.scrolls(vec![vec![(format!("   {title}"), Role::Title)]]);
+                self.scrolls(lines);
+            }
+        }
+    }
+
+    /// Counts the rows that do not scroll.
+    fn fixed(&self) -> usize {
+        let same = match self.same.len() {
+            0 => 0,
+            rows => rows + 1,
+        };
+        usize::from(self.title.is_some())
+            + self.top.len()
+            + same
+            + self.prompt.len()
+            + usize::from(self.asks)
+            + usize::from(self.editor)
+            + self.message.len()
+            + usize::from(self.keys)
+    }
+
+    /// Gives the rows that are left to the lines that scroll.
+    fn fit(&mut self, sight: &Sight<'_>) {
+        let height = usize::from(sight.size.1);
+        self.rule &= !self.part.1.is_empty();
+        // The text that is typed stays in sight at any size.
+        let below = self.fixed() - self.top.len();
+        self.top.truncate(height.saturating_sub(below));
+        self.room = height.saturating_sub(self.fixed() + usize::from(self.rule));
+    }
+}
+
+/// Says why a change of production cannot be read on a screen, and which size it needs.
+fn unreadable(sight: &Sight<'_>, prepared: &Prepared, needed: usize) -> Option<String> {
+    let production = prepared.plan().is_some_and(is_production);
+    let (width, height) = sight.size;
+    let needed = u16::try_from(needed).unwrap_or(u16::MAX);
+    if !production || (width >= SMALLEST.0 && height >= needed) {
+        return None;
+    }
+    // A screen that is too narrow is laid out as wide as it has to be.
+    let wide = width.max(SMALLEST.0);
+    let high = needed.saturating_add(FRAME).max(SMALLEST.1);
+    let is = height.saturating_add(FRAME);
+    Some(format!(
+        "too small for a change of production: {width}x{is}, it needs {wide}x{high}"
+    ))
+}
+
+/// Tells whether a plan changes production.
+fn is_production(plan: &Plan) -> bool {
+    let changing = plan.items.iter().filter(|item| !item.unchanged);
+    let mut facts = changing.flat_map(|item| &item.facts);
+    facts.any(|fact| matches!(fact, Fact::Environment { spec, .. } if spec.is_production))
+}
+
+/// Wraps the rows of a set.
+fn set(rows: &[Spans], sight: &Sight<'_>) -> Vec<Spans> {
+    let (indent, _) = sight.columns();
+    let width = usize::from(sight.size.0).saturating_sub(1);
+    let mut lines = Vec::new();
+    for row in rows {
+        let wide: usize = row.iter().map(|(words, _)| text::width(words)).sum();
+        let mut first = vec![(" ".repeat(indent), Role::Muted)];
+        match (indent + wide <= width, row.split_first()) {
+            (false, Some((name, rest))) => {
+                first.push(name.clone());
+                lines.push(first);
+                let words: String = rest.iter().map(|(words, _)| words.as_str()).collect();
+                for line in wrap(&words, width.saturating_sub(indent + 2)) {
+                    lines.push(vec![(format!("{:indent$}  {line}", ""), Role::Text)]);
+                }
+            }
+            _ => {
+                first.extend(row.iter().cloned());
+                lines.push(first);
+            }
+        }
+    }
+    lines
+}

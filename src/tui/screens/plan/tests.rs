@@ -1,0 +1,412 @@
+//! The plan screen: its keys, the facts that it follows, its rows in every size.
+
+use serde_json::json;
+
+use super::{Stage, State};
+use crate::api::ReleasePin;
+use crate::engine::world::Event as Told;
+use crate::engine::world::fixture::{outcomes, pin, release, unready};
+use crate::tui::action::{Action, Mode};
+use crate::tui::effect::{Answer, Became, Effect, Refused};
+use crate::tui::keymap::Key;
+use crate::tui::model::Event;
+use crate::tui::screens::Screen;
+use crate::tui::still::{LARGE_SIZES, LOOKS, Still, rolled_back};
+use crate::tui::tasks;
+use crate::tui::update::update;
+
+fn plan(still: &Still) -> &State {
+    match still.model.front() {
+        Screen::Plan(state) => state,
+        other => panic!("no plan is in front but {}", other.title()),
+    }
+}
+
+fn asking() -> Still {
+    rolled_back(Still::fleet().keys("R"))
+}
+
+/// A plan that a key confirms: a mark that needs no reason.
+fn keyed() -> Still {
+    let still = Still::fleet().keys("A");
+    let marking = {
+        let command = crate::engine::actions::mark::Mark {
+            release: "checkout-service-v1.2.3".to_owned(),
+            verdict: crate::api::release::Verdict::Good,
+        };
+        let asked = crate::engine::plan::Asked {
+            operation: "one".to_owned(),
+            now: still.now,
+            user: "ana".to_owned(),
+            reason: None,
+            namespace: "shop".to_owned(),
+        };
+        crate::engine::actions::mark::plan(&still.world, &command, &asked).unwrap()
+    };
+    let prepared = crate::tui::order::Prepared::Mark(marking);
+    still.answer(|_| Answer::Planned(Ok(Box::new(prepared.into()))))
+}
+
+/// The pin of the plan after somebody else changed it.
+fn moved_by(user: &str) -> ReleasePin {
+    let since = "2026-11-17T13:59:00Z";
+    let mut pin = outcomes(
+        pin("checkout-service", "production", "v1.2.4"),
+        json!([
+            {"generation": 1, "release": "checkout-service-v1.2.1", "since": "2026-11-08T13:38:00Z", "until": "2026-11-17T13:38:00Z", "healthy": true},
+            {"generation": 3, "release": "checkout-service-v1.2.4", "since": since, "healthy": true},
+        ]),
+    );
+    let annotations = pin.metadata.annotations.get_or_insert_default();
+    annotations.insert("bowline.dev/changed-by".to_owned(), user.to_owned());
+    pin
+}
+
+fn tell_world(mut still: Still, pin: ReleasePin) -> Still {
+    still.world.pins(Told::Applied(pin));
+    still.tell(Event::World(Vec::new()))
+}
+
+fn applies(still: &Still) -> usize {
+    let effects = still.effects.iter();
+    effects
+        .filter(|effect| matches!(effect, Effect::Apply(..)))
+        .count()
+}
+
+#[test]
+fn the_footer_of_a_plan_that_a_key_confirms_says_what_the_keys_do() {
+    let still = keyed().shows(" y apply  enter/esc cancel  tab other button");
+    // Enter presses the button, which is Cancel until the user chooses the other.
+    assert_eq!(applies(&keyed().keys("enter").hides("[ y apply ]")), 0);
+    let chosen = keyed()
+        .keys("tab")
+        .shows(" y/enter apply  esc cancel")
+        .keys("enter");
+    assert_eq!(applies(&chosen), 1);
+    assert_eq!(applies(&still.keys("y")), 1);
+    // No key has two meanings.
+    keyed().keys("Y").shows("is on the clipboard");
+}
+
+#[test]
+fn the_footer_the_help_and_the_plan_agree_in_every_stage() {
+    let refused = |still: Still| {
+        still.answer(|_| {
+            Answer::Planned(Err(Refused {
+                why: vec!["held".to_owned()],
+                hints: Vec::new(),
+                chooses_revision: false,
+            }))
+        })
+    };
+    let failed = |_: &Effect| {
+        Answer::Applied(Became::Failed(Refused {
+            why: vec!["no".to_owned()],
+            hints: Vec::new(),
+            chooses_revision: false,
+        }))
+    };
+    let confirmed = || asking().keys("\"production late\"").keys("enter");
+    for (what, still) in [
+        ("planning", Still::fleet().keys("R")),
+        ("refused", refused(Still::fleet().keys("R"))),
+        ("typed", asking()),
+        ("editor", asking().keys("ctrl-e")),
+        ("key", keyed()),
+        ("stale", tell_world(asking(), moved_by("tom"))),
+        ("applying", confirmed()),
+        ("applied", confirmed().answer(failed)),
+    ] {
+        let state = plan(&still);
+        let modes = state.modes();
+        let keymap = &still.model.look.keymap;
+        // The footer lists only actions that the plan takes, with the same words as the help.
+        for (action, word) in state.hints() {
+            let known = state.keys().into_iter().find(|key| key.action == action);
+            assert_eq!(known.map(|key| key.does), Some(word), "{what}: {action:?}");
+        }
+        // A key of the plan that it does not take is in neither.
+        let listed = keymap.listing(&[Mode::Plan]);
+        let help = match modes.contains(&Mode::Text) {
+            true => "f1",
+            false => "?",
+        };
+        if what == "planning" {
+            continue;
+        }
+        let untaken: Vec<Action> = listed
+            .iter()
+            .map(|(_, action, _)| *action)
+            .filter(|action| !state.takes(*action))
+            .collect();
+        let help = still.keys(help);
+        let mut screen = String::new();
+        let mut help = help.tell(Event::Resize(200, 200));
+        screen += &help.screen();
+        help.model.size = (120, 40);
+        for action in untaken {
+            let name = format!(" {} ", action.word());
+            assert!(!screen.contains(&name), "{what}: {name}\n{screen}");
+        }
+        assert!(screen.contains(" scroll "), "{what}:\n{screen}");
+    }
+}
+
+#[test]
+fn every_key_before_the_plan_is_drawn_is_dropped_and_counted() {
+    for (keys, counted) in [
+        ("y", "1 key was ignored: typed before the plan was shown"),
+        ("y y", "2 keys were ignored"),
+        // Keys that mean nothing, chords and keys of the whole program.
+        ("\"production late\"", "15 keys were ignored"),
+        ("g g", "2 keys were ignored"),
+        (": q enter tab", "4 keys were ignored"),
+    ] {
+        let still = Still::fleet().keys("R").keys(keys).shows(counted);
+        let still = rolled_back(still).shows(counted).keys("enter");
+        let still = still.shows("type production to confirm");
+        assert_eq!(applies(&still), 0, "{keys}");
+    }
+    Still::fleet()
+        .keys("R y y")
+        .tell(Event::Paste("production".to_owned()))
+        .shows("2 keys and 1 pasted text were ignored: typed before the plan was shown");
+    // The keys that leave it work.
+    assert!(matches!(
+        Still::fleet().keys("R y esc").model.front(),
+        Screen::Matrix(_)
+    ));
+}
+
+#[test]
+fn a_key_that_comes_with_the_answer_is_dropped_until_the_plan_is_on_the_screen() {
+    let mut still = keyed();
+    let Some(Screen::Plan(state)) = still.model.stack.last_mut() else {
+        panic!("no plan is in front");
+    };
+    state.drawn = false;
+    let key = |key: &str| Event::Key(key.parse::<Key>().unwrap().event());
+    update(&mut still.model, &still.world, still.now, key("y"));
+    assert_eq!(plan(&still).dropped.keys, 1);
+    let still = still.tell(Event::Tick).shows("1 key was ignored");
+    assert_eq!(applies(&still.keys("y")), 1);
+}
+
+#[test]
+fn an_open_plan_names_the_fact_that_changed_and_plans_again_with_the_typed_text() {
+    let still = asking().keys("\"production errors up\"");
+    let still = tell_world(still, moved_by("tom"))
+        .shows("changed   tom changed checkout-service-production to checkout-service-v1.2.4")
+        .shows("production errors up");
+    // It is not applied.
+    let still = still.keys("enter").shows("out of date: ctrl-r plans again");
+    assert_eq!(applies(&still), 0);
+    let tickets = |still: &Still| plan(still).ticket;
+    let before = tickets(&still);
+    let still = still.keys("ctrl-r").shows("Planning...");
+    assert!(tickets(&still) > before);
+    assert!(matches!(still.effects.last(), Some(Effect::Plan(..))));
+    let still = rolled_back(still)
+        .hides("tom changed")
+        .shows("production errors up")
+        .shows("from      checkout-service-v1.2.4")
+        .keys("enter");
+    assert_eq!(applies(&still), 1);
+}
+
+#[test]
+fn health_that_no_rule_reads_does_not_disturb_a_plan() {
+    let worse = unready(
+        outcomes(
+            pin("checkout-service", "production", "v1.2.3"),
+            json!([
+                {"generation": 1, "release": "checkout-service-v1.2.1", "since": "2026-11-08T13:38:00Z", "until": "2026-11-17T13:38:00Z", "healthy": true},
+                {"generation": 2, "release": "checkout-service-v1.2.3", "since": "2026-11-17T13:38:00Z", "healthy": false},
+            ]),
+        ),
+        "Degraded",
+        "0 of 5 ready",
+        "13:59:00",
+    );
+    let still = tell_world(asking().keys("\"production late\""), worse);
+    assert!(plan(&still).stale.is_empty(), "{:?}", plan(&still).stale);
+    assert_eq!(applies(&still.keys("enter")), 1);
+}
+
+#[test]
+fn a_plan_that_failed_is_made_again_with_the_typed_text() {
+    let still = asking()
+        .keys("\"production errors up\"")
+        .keys("enter")
+        .answer(|_| {
+            Answer::Applied(Became::Failed(Refused {
+                why: vec!["somebody was faster".to_owned()],
+                hints: Vec::new(),
+                chooses_revision: false,
+            }))
+        })
+        .shows("failed    somebody was faster")
+        .keys("ctrl-r");
+    rolled_back(still).shows("production errors up");
+}
+
+#[test]
+fn a_task_shows_the_outcome_of_its_own_revision() {
+    let still = asking().keys("\"production errors up\"").keys("enter");
+    let mut still = still.answer(|_| {
+        Answer::Applied(Became::Moved(vec![Ok(
+            crate::engine::apply::Applied::Done(3),
+        )]))
+    });
+    let since = "2026-11-17T14:00:01Z";
+    let own = |healthy: bool| json!({"generation": 3, "release": "checkout-service-v1.2.1", "since": since, "healthy": healthy});
+    let ready = outcomes(
+        pin("checkout-service", "production", "v1.2.1"),
+        json!([own(true)]),
+    );
+    still = tell_world(still, ready).shows("checkout-service-production: ready");
+    // Somebody moves the pin on, to a release that fails; and then the pin goes.
+    let later = unready(
+        outcomes(
+            pin("checkout-service", "production", "v1.2.4"),
+            json!([{"generation": 4, "release": "checkout-service-v1.2.4", "since": since, "healthy": false}]),
+        ),
+        "Degraded",
+        "0 of 5 ready",
+        "14:00:30",
+    );
+    still = tell_world(still, later.clone()).shows("checkout-service-production: ready");
+    still.world.pins(Told::Deleted(later));
+    still = still.tell(Event::World(Vec::new()));
+    let (progress, words) = still.model.tasks[0].progress(&still.world);
+    assert_eq!((progress, words.as_str()), (tasks::Progress::Done, "ready"));
+    still.keys("esc g t").shows("1 done").hides("0 of 5 ready");
+}
+
+#[test]
+fn a_plan_shows_what_matters_in_every_size_and_scrolls_the_changes() {
+    let essential = [
+        "rollback",
+        "checkout-service",
+        "production",
+        "checkout-service-v1.2.3",
+        "checkout-service-v1.2.1",
+        "type production and why",
+    ];
+    for (width, height) in [
+        (40, 10),
+        (41, 11),
+        (50, 12),
+        (60, 17),
+        (79, 13),
+        (80, 24),
+        (200, 60),
+    ] {
+        let still = asking().tell(Event::Resize(width, height));
+        let screen = still.screen();
+        for words in essential {
+            assert!(
+                screen.contains(words),
+                "{width}x{height}: {words}\n{screen}"
+            );
+        }
+        // Every change comes into sight, with its whole difference.
+        let mut seen = screen;
+        let mut still = still;
+        for _ in 0..40 {
+            still = still.keys("page-down");
+            seen += &still.screen();
+        }
+        for words in [
+            "containers[web].image",
+            ":1.2.3",
+            ":1.2.1",
+            "env[POOL]",
+            "data.new-flow",
+            "on 4 objects",
+            "a hold for ana",
+        ] {
+            assert!(seen.contains(words), "{width}x{height}: {words}\n{seen}");
+        }
+        // The end is the end: one key back moves back.
+        let bottom = still.screen();
+        let up = still.keys("page-up").screen();
+        assert!(up != bottom || height > 20, "{width}x{height}\n{up}");
+        // The typed text is in sight.
+        let typed = asking().tell(Event::Resize(width, height));
+        let typed = typed.keys("\"production up\"");
+        assert!(typed.screen().contains("production up"), "{width}x{height}");
+        assert_eq!(applies(&typed.keys("enter")), 1, "{width}x{height}");
+    }
+}
+
+#[test]
+fn a_text_is_seen_from_its_beginning_in_a_terminal_that_grew() {
+    let still = asking().tell(Event::Resize(40, 10));
+    let still = still
+        .keys("\"production errors up\"")
+        .hides("why production");
+    still
+        .tell(Event::Resize(80, 24))
+        .shows("type production and why production errors up");
+}
+
+#[test]
+fn the_first_change_in_sight_on_a_small_screen_is_the_image() {
+    asking()
+        .tell(Event::Resize(40, 10))
+        .shows("1-2 of ")
+        .shows("down scrolls")
+        .keys("down")
+        .shows("containers[web].image")
+        .shows("…checkout:1.2.3 → …checkout:1.2.1")
+        .hides("Degraded");
+}
+
+#[test]
+fn a_production_change_that_cannot_be_read_is_refused_with_the_size_that_it_needs() {
+    for (size, needs) in [
+        ((39, 10), "it needs 40x10"),
+        ((40, 7), "it needs 40x10"),
+        ((20, 5), "it needs 40x"),
+    ] {
+        let still = asking().tell(Event::Resize(size.0, size.1));
+        let still = still.keys("\"production late\"").keys("enter");
+        assert_eq!(applies(&still), 0, "{size:?}");
+        let Stage::Asking(_, _, confirmation) = &plan(&still).stage else {
+            panic!("the plan is gone");
+        };
+        let complaint = confirmation.complaint.as_deref().unwrap_or_default();
+        assert!(complaint.contains(needs), "{size:?}: {complaint}");
+        // In a larger terminal the same text applies it.
+        let still = still.tell(Event::Resize(80, 24)).keys("enter");
+        assert_eq!(applies(&still), 1, "{size:?}");
+    }
+}
+
+#[test]
+fn a_plan_that_a_key_confirms_looks_so() {
+    keyed()
+        .shows("to        marked good   promotion and rollback")
+        .golden_in("plan-key", &LARGE_SIZES, &LOOKS);
+}
+
+#[test]
+fn a_plan_whose_fact_changed_looks_so() {
+    let still = asking().keys("\"production errors up\"");
+    tell_world(still, moved_by("tom")).golden_in("plan-stale", &LARGE_SIZES, &LOOKS);
+}
+
+#[test]
+fn a_release_that_is_marked_bad_is_a_changed_fact() {
+    let mut still = asking();
+    let mut bad = release("checkout-service", "v1.2.1", 1);
+    let mark = json!({"verdict": "bad", "by": "tom", "at": still.now, "note": "leaks"});
+    let annotations = bad.metadata.annotations.get_or_insert_default();
+    annotations.insert("bowline.dev/mark".to_owned(), mark.to_string());
+    still.world.releases(Told::Applied(bad));
+    still
+        .tell(Event::World(Vec::new()))
+        .shows("release checkout-service-v1.2.1 was marked bad by tom");
+}

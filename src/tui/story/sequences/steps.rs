@@ -1,0 +1,143 @@
+//! The steps of a sequence, as they follow from a seed.
+
+pub(super) const PLACES: [(&str, &str); 6] = [
+    ("cart", "dev"),
+    ("cart", "staging"),
+    ("cart", "prod"),
+    ("ledger", "dev"),
+    ("ledger", "staging"),
+    ("ledger", "prod"),
+];
+
+/// Numbers that follow from a seed.
+pub(super) struct Dice(pub(super) u64);
+
+impl Dice {
+    /// SplitMix64.
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        let at = self.below(all.len() as u64);
+        all[usize::try_from(at).unwrap()]
+    }
+
+    fn coin(&mut self) -> bool {
+        self.below(2) == 0
+    }
+}
+
+/// One step of a sequence.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    /// Keys that open no plan.
+    Keys(&'static str),
+    /// A plan, which is confirmed, or cancelled once it is shown.
+    Plan {
+        keys: &'static str,
+        confirm: bool,
+    },
+    /// A plan that is cancelled before it is shown.
+    Cancelled(&'static str),
+    Resize(u16, u16),
+    Foreign(Foreign),
+    /// Seconds that pass.
+    Time(i64),
+}
+
+/// Something that somebody else does, or a controller.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Foreign {
+    Moves(usize),
+    Settles(usize),
+    Fails(usize, &'static str),
+    /// A hold that ends after some seconds, and may fix a release.
+    Holds(usize, Option<i64>, bool),
+    Lifts(usize),
+    Releases(usize),
+    Marks(usize),
+    Collects(usize),
+    Deletes(usize),
+    Restores(usize),
+    SecondPipeline(bool),
+    Circle(bool),
+    Environment(bool),
+}
+
+pub(super) fn step(dice: &mut Dice) -> Step {
+    let place = |dice: &mut Dice| usize::try_from(dice.below(PLACES.len() as u64)).unwrap();
+    match dice.below(20) {
+        0..=4 => Step::Keys(dice.of(&[
+            "j",
+            "k",
+            "h",
+            "l",
+            "g g",
+            "G",
+            "space",
+            "*",
+            "s",
+            "esc",
+            "g r",
+            "g p",
+            "g s",
+            "g m",
+            "enter",
+            "T",
+            "[",
+            "]",
+            "t",
+            "n",
+            "ctrl-c",
+            "/ c enter",
+            "?",
+            "d",
+            "g v",
+            "g a",
+        ])),
+        5..=7 => Step::Plan {
+            keys: dice.of(&["P", "D", "R", "H", "U", "Z", "B"]),
+            confirm: dice.coin(),
+        },
+        8 => Step::Cancelled(dice.of(&["P esc", "D esc", "R esc", "H esc", "Z ctrl-c"])),
+        9..=10 => {
+            let (width, height) = dice.of(&[(200, 60), (120, 36), (80, 24), (40, 10), (61, 17)]);
+            Step::Resize(width, height)
+        }
+        11..=12 => Step::Time(dice.of(&[1, 9, 61, 600, 4_000, 90_000])),
+        _ => {
+            let at = place(dice);
+            Step::Foreign(match dice.below(16) {
+                0..=2 => Foreign::Moves(at),
+                3..=5 => Foreign::Settles(at),
+                6 => Foreign::Fails(at, dice.of(&["Degraded", "GitFetchFailed", "Progressing"])),
+                7..=8 => {
+                    let until = dice.of(&[None, Some(30), Some(300), Some(5_000)]);
+                    Foreign::Holds(at, until, dice.coin())
+                }
+                9 => Foreign::Lifts(at),
+                10 => Foreign::Releases(at),
+                11 => Foreign::Marks(at),
+                12 => Foreign::Collects(at),
+                13 => match dice.coin() {
+                    true => Foreign::Deletes(at),
+                    false => Foreign::Restores(at),
+                },
+                14 => match dice.coin() {
+                    true => Foreign::SecondPipeline(dice.coin()),
+                    false => Foreign::Circle(dice.coin()),
+                },
+                _ => Foreign::Environment(dice.coin()),
+            })
+        }
+    }
+}
