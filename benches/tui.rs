@@ -54,6 +54,7 @@ fn main() {
 /// Draws the matrix at 200x60, with the cursor on another row each time.
 fn frames(world: &World, components: usize, count: u32) {
     let ground = Ground {
+        address: Default::default(),
         target: "bench".to_owned(),
         namespace: "shop".to_owned(),
         user: "ana".to_owned(),
@@ -63,6 +64,7 @@ fn frames(world: &World, components: usize, count: u32) {
         simulated: false,
         repository: None,
         contexts: Vec::new(),
+        namespaces: Vec::new(),
         rights: Default::default(),
         zone: jiff::tz::TimeZone::UTC,
     };

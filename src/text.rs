@@ -6,6 +6,7 @@
 //! not colour, wrap or align.
 
 use std::borrow::Cow;
+use std::io::{self, Write};
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
@@ -27,6 +28,31 @@ pub fn clean(text: &str) -> Cow<'_, str> {
 /// Like [`clean`], and newlines and tabs become a space: for text that must stay on one line.
 pub fn line(text: &str) -> Cow<'_, str> {
     scrub(text, true)
+}
+
+/// Like [`clean`], and every line after the first is indented: foreign text of several lines cannot look
+/// like another message.
+pub fn block(text: &str) -> Cow<'_, str> {
+    match clean(text) {
+        cleaned if !cleaned.contains('\n') => cleaned,
+        cleaned => Cow::Owned(cleaned.trim_end_matches('\n').replace('\n', "\n  ")),
+    }
+}
+
+/// Cleans everything that is written to it, as [`clean`] does. Bytes that are not UTF-8 become [`MARKER`].
+pub struct CleanWriter<W>(pub W);
+
+impl<W: Write> Write for CleanWriter<W> {
+    /// Takes all bytes, or fails.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        self.0.write_all(clean(&text).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Words a span of seconds as kubectl does: two or three figures, never more.
@@ -78,6 +104,15 @@ pub fn bytes(count: u64) -> String {
     match size < 9.95 && unit != "B" {
         true => format!("{size:.1} {unit}"),
         false => format!("{size:.0} {unit}"),
+    }
+}
+
+/// Writes a word as a shell reads it.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 
@@ -324,6 +359,29 @@ mod tests {
         assert!(matches!(clean("as it was\n\tand is"), Cow::Borrowed(_)));
         assert!(matches!(line("as it was"), Cow::Borrowed(_)));
         assert!(matches!(line("two\nlines"), Cow::Owned(_)));
+    }
+
+    #[test]
+    fn lines_after_the_first_are_indented() {
+        for (given, shown) in [
+            ("one line", "one line"),
+            ("ends\n", "ends"),
+            ("two\nhint: lines", "two\n  hint: lines"),
+            ("two\r\n\u{1b}[2Jlines\n\n", "two\n  \u{fffd}[2Jlines"),
+        ] {
+            assert_eq!(block(given), shown, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn a_writer_cleans_what_passes() {
+        let mut out = CleanWriter(Vec::new());
+        writeln!(out, "a\u{1b}[31m\u{202e}b").unwrap();
+        out.write_all(b"\xff\t.").unwrap();
+        assert_eq!(
+            String::from_utf8(out.0).unwrap(),
+            "a\u{fffd}[31m\u{fffd}b\n\u{fffd}\t."
+        );
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub const APPLIED: &str = "Applied";
 pub const READY: &str = "Ready";
 /// What a component is made of was deployed to the first environment by itself.
 pub const DEPLOYED: &str = "Deployed";
+/// A pipeline is the only one of its namespace, and leads in no circle.
+pub const VALID: &str = "Valid";
 /// The resources are being removed from the data plane.
 pub const FINALIZING: &str = "Finalizing";
 
@@ -51,6 +53,8 @@ pub const LIVE_STATE_UNKNOWN: &str = "LiveStateUnknown";
 pub const DELETE_FAILED: &str = "DeleteFailed";
 /// Reason: resources that are no longer wanted are being deleted.
 pub const REMOVING: &str = "Removing";
+/// Reason of Finalizing: a whole kind or namespace is being deleted, so the controller removes nothing.
+pub const CLEANUP_STOPPED: &str = "CleanupStopped";
 /// Reason of Simulated: the data plane is a store in bowline itself.
 pub const EMBEDDED_DATA_PLANE: &str = "EmbeddedDataPlane";
 /// Reason: a reference of the release could not be read.

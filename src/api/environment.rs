@@ -1,14 +1,20 @@
 //! Where components run: Environment, DataPlane, and the DeploymentPipeline that orders environments.
 
+mod fault;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::interval::Interval;
 use super::reference::NameRef;
+use super::schema;
+
+pub use fault::{PipelineCycle, PipelineFault};
 
 /// A place that components are promoted to.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -153,6 +159,7 @@ impl DataPlaneSpec {
     version = "v1alpha1",
     kind = "DeploymentPipeline",
     namespaced,
+    status = "DeploymentPipelineStatus",
     derive = "PartialEq",
     derive = "Default",
     doc = "A DeploymentPipeline gives the order of the environments of its namespace: a graph without cycles, in which a promotion goes along one edge. There is one per namespace.",
@@ -189,6 +196,19 @@ pub struct DeploymentPipelineSpec {
     /// What garbage collection keeps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
+}
+
+/// The observations of the controller. A pipeline that never had a fault has no status.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeploymentPipelineStatus {
+    /// The generation that this status was computed from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// The latest observations, one per type: Valid.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::conditions")]
+    pub conditions: Vec<Condition>,
 }
 
 /// Where releases of one environment may go.
@@ -256,17 +276,6 @@ impl Default for Retention {
             min_age: thirty_days(),
         }
     }
-}
-
-/// A pipeline whose paths lead in a circle.
-#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
-#[error(
-    "the promotion paths lead in a circle through {}; remove one of the paths between them",
-    .environments.join(", ")
-)]
-pub struct PipelineCycle {
-    /// The environments that cannot be put in order.
-    pub environments: Vec<String>,
 }
 
 impl DeploymentPipelineSpec {

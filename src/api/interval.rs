@@ -10,6 +10,9 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+/// The shortest time between two repeats: a shorter one would keep the controller busy with one object.
+pub const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
+
 /// A duration: Go's units and `d` for days; `0`, as a number or a text, is none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -34,6 +37,16 @@ impl Interval {
             IntOrString::Int(number) => Err(NotADuration(number.to_string())),
             IntOrString::String(text) => parse(text).ok_or_else(|| NotADuration(text.clone())),
         }
+    }
+
+    /// Returns the time between two repeats: zero means never, anything else is at least
+    /// [`SHORTEST_PERIOD`].
+    pub fn period(&self) -> Result<Duration, NotADuration> {
+        let duration = self.duration()?;
+        Ok(match duration.is_zero() {
+            true => duration,
+            false => duration.max(SHORTEST_PERIOD),
+        })
     }
 }
 
@@ -133,6 +146,23 @@ mod tests {
         assert_eq!(zero.duration(), Ok(Duration::ZERO));
         let five: Interval = serde_json::from_str("5").unwrap();
         assert!(five.duration().is_err());
+    }
+
+    #[test]
+    fn a_period_is_at_least_one_second() {
+        for (text, period) in [
+            ("0", 0),
+            ("0s", 0),
+            ("0.0ns", 0),
+            ("1ns", 1),
+            ("999ms", 1),
+            ("1s", 1),
+            ("5m", 300),
+        ] {
+            let found = Interval::from(text).period();
+            assert_eq!(found, Ok(Duration::from_secs(period)), "{text:?}");
+        }
+        assert!(Interval::from("soon").period().is_err());
     }
 
     proptest! {

@@ -93,6 +93,14 @@ pub const SIMULATED: &str = "bowline.dev/simulated";
 /// The only value of [`SIMULATED`] that means anything.
 pub const SIMULATED_TRUE: &str = "true";
 
+/// Annotation on a RenderedRelease, or on a namespace of RenderedReleases: with the value `true` the
+/// controller removes their workloads also while a whole kind or namespace is being deleted.
+pub const REMOVE_RUNNING: &str = "bowline.dev/remove-running";
+/// The only value of [`REMOVE_RUNNING`] that means anything.
+pub const REMOVE_RUNNING_TRUE: &str = "true";
+/// Annotation on an installed object: the object as `bowline install` applied it last, as JSON.
+pub const LAST_INSTALLED: &str = "bowline.dev/last-installed";
+
 /// The finalizer of a RenderedRelease: its resources leave the data plane first.
 pub const DATAPLANE_CLEANUP: &str = "core.choreo.dev/dataplane-cleanup";
 

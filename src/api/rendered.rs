@@ -79,10 +79,10 @@ pub struct RenderedReleaseSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["id"]))]
     pub resources: Vec<RenderedResource>,
-    /// How often still resources are looked at again: 5m where absent, 0 for never.
+    /// How often still resources are looked at again: 5m where absent, 0 for never, at least 1s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
-    /// How often moving resources are looked at again: 10s where absent, 0 for never.
+    /// How often moving resources are looked at again: 10s where absent, 0 for never, at least 1s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progressing_interval: Option<Interval>,
 }

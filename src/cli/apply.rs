@@ -13,15 +13,17 @@ use kube::runtime::wait::{await_condition, conditions};
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 
-use super::connect::{self, Connection, Environment, Options};
+use super::connect::{self, Connection, Environment, Options, Target};
 use super::error::{Error, Exit, Failures};
 use super::gitflags::GitFlags;
 use super::kinds::{self, Kind, Kinds};
 use super::manifests::{self, Manifest};
+use super::observing;
+use super::output::Format;
+use super::report::Report;
 use crate::api::ReleasePin;
 use crate::controllers::beside::Beside;
 use crate::engine::world::Key;
-use crate::text;
 
 /// How long a new kind may take until it is served.
 const ESTABLISHED: Duration = Duration::from_secs(30);
@@ -29,22 +31,25 @@ const ESTABLISHED: Duration = Duration::from_secs(30);
 /// What `apply` can be told.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// A file, a directory, or - for stdin; may be given several times
+    /// A file, a directory, or - for stdin; repeat the flag for several
     #[arg(short, long, required = true, value_name = "FILE")]
     filename: Vec<String>,
-    /// Read the directories below a directory too
+    /// Read subdirectories too
     #[arg(short = 'R', long)]
     recursive: bool,
-    /// Change nothing; let the server try it, and exit with 3 if something would change
+    /// Send a server-side dry run; exit with 3 if something would change
     #[arg(long)]
     dry_run: bool,
-    /// Take fields over that others manage
+    /// Take over fields that other field managers own
     #[arg(long)]
     force_conflicts: bool,
-    /// Who manages the fields from now on
+    /// The output format
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
+    /// The field manager
     #[arg(long, value_name = "NAME", default_value = "bowline-apply")]
     field_manager: String,
-    /// What bowline always does; kubectl has to be told
+    /// Accepted for compatibility with kubectl: bowline always uses server-side apply
     #[arg(long, hide = true)]
     server_side: bool,
 }
@@ -86,7 +91,8 @@ pub async fn run(
     let manifests = manifests::read(&arguments.filename, arguments.recursive, &mut failures, say);
     let mut kinds = Kinds::new(&connection.client);
     let mut places: BTreeMap<String, String> = BTreeMap::new();
-    let (mut changes, mut printed) = (false, Ok(()));
+    let mut changes = false;
+    let mut report = Report::new(out, arguments.output, arguments.dry_run);
     let parameters = PatchParams {
         dry_run: arguments.dry_run,
         force: arguments.force_conflicts,
@@ -110,7 +116,7 @@ pub async fn run(
                 let silent = error.exit == Exit::Unreachable;
                 failures.add(manifests::at(&manifest.origin, error), say);
                 if silent {
-                    say(format!("gave up; {rest} of {all} objects were not tried"));
+                    say(format!("stopped; {rest} of {all} objects were not sent"));
                     break;
                 }
                 continue;
@@ -119,18 +125,14 @@ pub async fn run(
         if let Some(first) = places.insert(place.key(), manifest.origin.clone()) {
             let origin = &manifest.origin;
             say(format!(
-                "warning: {origin}: {} is in {first} too; the last one stays",
+                "warning: {origin}: {} is also in {first}; the last one wins",
                 place.label()
             ));
         }
         match put(&place, &manifest.value, &parameters).await {
             Ok(change) => {
                 changes |= change != Change::Unchanged;
-                let dry = if arguments.dry_run { " (dry run)" } else { "" };
-                let (label, word) = (place.label(), change.word());
-                // Who stops reading does not stop what was begun.
-                let line = writeln!(out, "{} {word}{dry}", text::line(&label));
-                printed = printed.and(line).and_then(|()| out.flush());
+                report.add(&place, change.word());
                 if arguments.dry_run || change == Change::Unchanged {
                     continue;
                 }
@@ -148,24 +150,24 @@ pub async fn run(
                     say,
                 );
                 if silent {
-                    say(format!("gave up; {rest} of {all} objects were not tried"));
+                    say(format!("stopped; {rest} of {all} objects were not sent"));
                     break;
                 }
             }
         }
     }
-    observed(&connection, options, environment, &pins, say).await?;
-    match failures.exit() {
-        Exit::Done => printed?,
-        exit => return Ok(exit),
+    if let Err(error) = observed(&connection, options, environment, &pins, say).await {
+        let why = error.message;
+        say(format!("warning: the changes were made, and {why}"));
     }
-    Ok(match arguments.dry_run && changes {
-        true => Exit::Changes,
-        false => Exit::Done,
+    report.end(!failures.is_empty(), say)?;
+    Ok(match failures.exit() {
+        Exit::Done if arguments.dry_run && changes => Exit::Changes,
+        exit => exit,
     })
 }
 
-/// Waits until controllers have observed pins that changed, beside an embedded store.
+/// Waits until controllers have observed ReleasePins that changed, beside an embedded store.
 async fn observed(
     connection: &Connection,
     options: &Options,
@@ -173,7 +175,8 @@ async fn observed(
     pins: &[Place],
     say: &mut dyn FnMut(String),
 ) -> Result<(), Error> {
-    if pins.is_empty() {
+    let is_embedded = matches!(connection.target, Target::Embedded { .. });
+    if pins.is_empty() || !is_embedded {
         return Ok(());
     }
     let mut changed = Vec::with_capacity(pins.len());
@@ -192,10 +195,7 @@ async fn observed(
         environment,
         git: &GitFlags::default().git(environment)?,
     };
-    // It was done, whoever sees it.
-    if let Err(error) = beside.observed(&changed).await {
-        say(error.to_string());
-    }
+    observing::observe(&beside, &changed, say).await;
     Ok(())
 }
 
@@ -205,7 +205,7 @@ pub fn writable(connection: &Connection, verb: &str) -> Result<(), Error> {
         None => Ok(()),
         Some(why) => Err(Error::new(
             Exit::NotAllowed,
-            format!("read-only: {verb} was not tried ({why})"),
+            format!("read-only: {verb} is not allowed ({why})"),
         )),
     }
 }
@@ -254,12 +254,12 @@ pub async fn place(
     let namespace = match (&manifest.namespace, &options.namespace) {
         (Some(own), Some(told)) if own != told && kind.namespaced => {
             let message = format!(
-                "{}/{} is for the namespace {own}, not {told}",
+                "{}/{} names the namespace {own}, and -n names {told}",
                 kind.label(),
                 manifest.name
             );
             return Err(Error::new(Exit::Failed, message)
-                .with_hint("leave -n out, or take the namespace out of the file"));
+                .with_hint("leave out -n, or remove the namespace from the file"));
         }
         (Some(own), _) => own,
         (None, _) => &connection.namespace,
@@ -322,7 +322,7 @@ pub fn explained(place: &Place, error: kube::Error) -> Error {
     let error = kinds::about(&place.kind, &place.name, error);
     match is_managed {
         true => error.with_hint(
-            "others manage these fields: take them out of the file, or over with --force-conflicts",
+            "other field managers own these fields: remove the fields from the file, or take them over with --force-conflicts",
         ),
         false => error,
     }
@@ -334,7 +334,7 @@ pub async fn established(client: &Client, name: &str) -> Result<(), Error> {
     let ready = await_condition(api, name, conditions::is_crd_established());
     match tokio::time::timeout(ESTABLISHED, ready).await {
         Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => Err(Error::new(Exit::Failed, error.to_string())),
+        Ok(Err(error)) => Err(error.into()),
         Err(_elapsed) => {
             let message = format!("{name} is not served after {ESTABLISHED:?}");
             let hint = format!("look at its conditions: bowline get crd {name} -o yaml");

@@ -24,28 +24,29 @@ use crate::engine::pages::{self, PAGE};
 /// What `audit` can be told.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// List what was done, in the order that it was done in
+    /// List the audit entries, oldest first
     List(List),
-    /// Print one entry
+    /// Print one audit entry
     Show(Show),
-    /// Check that no entry was changed, removed or left out; exit with 1 if one was
+    /// Check that no entry was changed, removed or left out; exit with 1 if one was. What a shallow or partial
+    /// clone does not have is not known, and only a warning
     Verify(Verify),
-    /// Write a timeline of what was done
+    /// Write an incident timeline
     Export(Export),
 }
 
 /// What `audit list` can be told.
 #[derive(Args, Debug)]
 pub struct List {
-    /// The component; all where it is left out
+    /// The component [default: all]
     component: Option<String>,
-    /// The environment; all, and what was done to releases, where it is left out
-    #[arg(long, value_name = "NAME")]
+    /// The environment [default: all, and the actions on releases]
+    #[arg(short, long, value_name = "NAME")]
     environment: Option<String>,
-    /// Leave out what was done before: 2026-01-31, 2026-01-31T18:00:00Z, or how long ago (2h, 7d)
+    /// Leave out older entries: 2026-01-31, 2026-01-31T18:00:00Z, or a duration ago (2h, 7d)
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// The form of the result
+    /// The output format
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
 }
@@ -53,9 +54,9 @@ pub struct List {
 /// What `audit show` can be told.
 #[derive(Args, Debug)]
 pub struct Show {
-    /// The entry
+    /// The name of the audit entry
     name: String,
-    /// The form of the result
+    /// The output format
     #[arg(short, long, value_enum, default_value_t = Format::Yaml)]
     output: Format,
 }
@@ -63,9 +64,9 @@ pub struct Show {
 /// What `audit verify` can be told.
 #[derive(Args, Debug)]
 pub struct Verify {
-    /// The component; all where it is left out
+    /// The component [default: all]
     component: Option<String>,
-    /// The form of the result
+    /// The output format
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
 }
@@ -73,18 +74,24 @@ pub struct Verify {
 /// What `audit export` can be told.
 #[derive(Args, Debug)]
 pub struct Export {
-    /// The component; all where it is left out
+    /// The component [default: all]
     component: Option<String>,
-    /// The environment; all, and what was done to releases, where it is left out
-    #[arg(long, value_name = "NAME")]
+    /// The environment [default: all, and the actions on releases]
+    #[arg(short, long, value_name = "NAME")]
     environment: Option<String>,
-    /// The form of the timeline
-    #[arg(long, value_enum, default_value_t = Timeline::Md)]
-    format: Timeline,
-    /// Leave out what was done before: 2026-01-31, 2026-01-31T18:00:00Z, or how long ago (2h, 7d)
+    /// The output format
+    #[arg(
+        short,
+        long,
+        visible_alias = "format",
+        value_enum,
+        default_value_t = Timeline::Md
+    )]
+    output: Timeline,
+    /// Leave out older entries: 2026-01-31, 2026-01-31T18:00:00Z, or a duration ago (2h, 7d)
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Leave out what was done at this time and later
+    /// Leave out entries of this time and later
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
 }
@@ -149,8 +156,8 @@ fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Error> {
     };
     let time: Option<Timestamp> = text.parse().ok();
     time.or_else(day).or_else(ago).ok_or_else(|| {
-        Error::new(Exit::Usage, format!("{text:?} is no time"))
-            .with_hint("write it as 2026-01-31, 2026-01-31T18:00:00Z, or how long ago: 30m, 2h, 7d")
+        Error::new(Exit::Usage, format!("{text:?} is not a time"))
+            .with_hint("write 2026-01-31, 2026-01-31T18:00:00Z, or a duration ago: 30m, 2h, 7d")
     })
 }
 
@@ -219,7 +226,7 @@ async fn list(
 }
 
 fn resource_name(entry: &str) -> String {
-    format!("auditentry.bowline.dev/{entry}\n")
+    output::name_line("auditentry.bowline.dev", entry)
 }
 
 fn in_order(entries: Vec<AuditEntry>, rows: &[Row]) -> Value {
@@ -270,7 +277,7 @@ async fn show(
     let api = entries_api(&connection.client, &connection.namespace);
     let name = &arguments.name;
     let Some(mut entry) = api.get_opt(name).await? else {
-        let message = format!("there is no audit entry {name}");
+        let message = format!("audit entry {name} does not exist");
         return Err(Error::new(Exit::Failed, message).with_hint("bowline audit list -o name"));
     };
     let flaws = serde_json::to_value(&entry)
@@ -296,6 +303,11 @@ async fn verify(
         // Between a move and its entry, and between our two reads, there is time; what is wrong stays wrong.
         verdict = self::verdict(connection, component).await?;
     }
+    if let Some(component) = component.filter(|_| verdict.chains.is_empty()) {
+        say(format!(
+            "warning: component {component} has no audit entries; check its name"
+        ));
+    }
     let findings = || verdict.problems.iter().chain(&verdict.warnings);
     let text = match arguments.output {
         Format::Json => output::json(&verdict),
@@ -304,7 +316,8 @@ async fn verify(
             let mut objects: Vec<&str> =
                 findings().map(|finding| finding.object.as_str()).collect();
             objects.dedup();
-            objects.iter().map(|object| format!("{object}\n")).collect()
+            let line = |object: &&str| format!("{}\n", crate::text::line(object));
+            objects.iter().map(line).collect()
         }
         Format::Table | Format::Wide if findings().next().is_none() => String::new(),
         Format::Table | Format::Wide => {
@@ -326,6 +339,8 @@ async fn verify(
         verdict.chains.len(),
         match (verdict.problems.len(), verdict.warnings.len()) {
             (0, 0) => "valid".to_owned(),
+            (0, warnings) if verdict.is_partial() =>
+                format!("valid as far as this clone knows, {warnings} warnings"),
             (0, warnings) => format!("valid, {warnings} warnings"),
             (problems, warnings) => format!("{problems} problems, {warnings} warnings"),
         }
@@ -334,7 +349,7 @@ async fn verify(
         true => Exit::Done,
         false => Exit::Failed,
     };
-    Ok(Outcome { text, exit })
+    Ok(Outcome::ending(text, exit))
 }
 
 async fn verdict(connection: &Connection, component: Option<&str>) -> Result<Verdict, Error> {
@@ -372,7 +387,7 @@ async fn export(
     );
     let (entries, problems) = stored(connection, component, environment).await?;
     say_unreadable(&problems, say);
-    Ok(Outcome::done(match arguments.format {
+    Ok(Outcome::done(match arguments.output {
         Timeline::Json => output::json(&audit::timeline(&entries, span)),
         Timeline::Md => audit::document(&entries, component, environment, span),
     }))

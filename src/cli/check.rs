@@ -15,8 +15,9 @@ use crate::api::audit::ReleaseIdentity;
 use crate::connect::Repository;
 use crate::engine::diff;
 use crate::engine::preview::{PreviewError, Stage, objects};
-use crate::engine::repository::{self, Checked, Promotion};
+use crate::engine::repository::{self, Checked, Content, Promotion};
 use crate::engine::world::{Key, Pin, Source, World};
+use crate::text;
 
 /// What `check` can be told.
 #[derive(Args, Debug)]
@@ -39,15 +40,21 @@ pub async fn run(
 ) -> Result<Outcome, Error> {
     let connection = connect::connect(options, environment).await?;
     let Some(repository) = connection.repository.clone() else {
-        let message = "check looks at the files of a repository";
-        return Err(Error::new(Exit::Usage, message).with_hint("--repo DIR names one"));
+        let message = "check needs a repository";
+        return Err(
+            Error::new(Exit::Usage, message).with_hint("name the repository with --repo DIR")
+        );
     };
     let read = repository.whole().await;
     read.map_err(|error| Error::new(Exit::Failed, error.to_string()))?;
     let feed = live_everywhere(&connection, options, &Source::OF_MOVES).await?;
     let base = arguments.base.as_deref();
     let base = base.map(|base| went_apart(&repository, base)).transpose()?;
-    let mut checked = repository::check(&repository, &feed.world(), base.as_deref(), now)?;
+    let content = Content::fetch(&connection.client).await?;
+    let mut checked = {
+        let world = feed.world();
+        repository::check(&repository, &world, &content, base.as_deref(), now)?
+    };
     let git = arguments.git.on(&connection, environment)?;
     let mut out = String::new();
     let promotions = std::mem::take(&mut checked.promotions);
@@ -83,27 +90,27 @@ pub async fn run(
         (true, true) => Exit::Done,
     };
     say(match exit {
-        Exit::Done => "what the files say holds together".to_owned(),
+        Exit::Done => "no problems found".to_owned(),
         _ => format!(
             "{} wrong, {} refused",
             checked.problems.len(),
             checked.refused.len()
         ),
     });
-    Ok(Outcome::ending(out, exit))
+    Ok(Outcome::ending(text::clean(&out).into_owned(), exit))
 }
 
 /// Finds the commit that what is checked out and a base both come from: what came to the base since then is
 /// no part of the change.
 fn went_apart(repository: &Repository, base: &str) -> Result<String, Error> {
     let work = repository.tree.work();
-    let shallow = "a shallow clone may not have it: git fetch --unshallow";
+    let shallow = "a shallow clone may not have the commit: git fetch --unshallow";
     let Some(commit) = work.commit_of(base)? else {
-        let message = format!("{base} names no commit");
+        let message = format!("{base} is not a commit");
         return Err(Error::new(Exit::Usage, message).with_hint(shallow));
     };
     work.merge_base(&commit)?.ok_or_else(|| {
-        let message = format!("{base} and what is checked out have no commit in common");
+        let message = format!("{base} and HEAD have no common commit");
         Error::new(Exit::Usage, message).with_hint(shallow)
     })
 }

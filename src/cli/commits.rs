@@ -25,8 +25,8 @@ pub(super) fn of<'a>(
         None => Ok(None),
         Some((_, flag)) => {
             let target = &connection.target;
-            let message = format!("{flag} is for a repository, and the target is {target}");
-            Err(Error::new(Exit::Usage, message).with_hint("--repo DIR names one"))
+            let message = format!("{flag} needs a repository, and the target is {target}");
+            Err(Error::new(Exit::Usage, message).with_hint("name the repository with --repo DIR"))
         }
     }
 }
@@ -80,7 +80,7 @@ fn told_push(pushed: &Result<Pushed, NotCommitted>, say: &mut dyn FnMut(String))
         }
         Err(error) => {
             let error = Error::from(error);
-            say(error.to_string());
+            error.tell(say);
             error.exit
         }
     }
@@ -108,14 +108,17 @@ impl From<&NotCommitted> for Error {
             }
             NotCommitted::Commit(error) => match error {
                 error if error.is_stale() => Exit::Conflict,
-                CommitError::Git(_) | CommitError::Refused { .. } => Exit::Failed,
+                CommitError::Git(_)
+                | CommitError::Unread(_)
+                | CommitError::Altered { .. }
+                | CommitError::Refused { .. } => Exit::Failed,
                 CommitError::NoBranchName(_) => Exit::Usage,
                 _ => Exit::Refused,
             },
             NotCommitted::Push(error) | NotCommitted::Unseen(error) => match error {
                 PushError::Rejected { .. } => Exit::Conflict,
                 PushError::Refused { .. } | PushError::NoBranch(_) => Exit::Refused,
-                PushError::NoRemote(_) => Exit::Usage,
+                PushError::NoRemote(_) | PushError::NoSuchRemote { .. } => Exit::Usage,
                 PushError::Unreachable { .. } => Exit::Unreachable,
                 PushError::NotSent { .. } | PushError::Git(_) => Exit::Failed,
             },

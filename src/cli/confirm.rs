@@ -12,19 +12,27 @@ pub fn can_ask() -> bool {
 
 /// Says that production is not touched unasked.
 pub fn nobody_to_ask(environment: &str) -> Error {
-    let message = format!("{environment} is production, and nobody can be asked");
+    let message =
+        format!("{environment} is production, and there is no terminal to ask for confirmation");
+    Error::new(Exit::Refused, message).with_hint("add --yes")
+}
+
+/// Makes the error of a command that a person has to confirm, and that runs without a terminal.
+pub fn nobody_confirms(what: &str) -> Error {
+    let message = format!("nothing was done: {what}, and nobody can be asked");
     Error::new(Exit::Refused, message).with_hint("add --yes")
 }
 
 /// Shows what would be done and wants a word typed.
 pub fn ask(shown: &str, wanted: &str) -> Result<(), Error> {
     let mut err = std::io::stderr();
-    let _ = write!(err, "{}Type {wanted} to do it: ", text::clean(shown));
+    let (shown, word) = (text::clean(shown), text::line(wanted));
+    let _ = write!(err, "{shown}Type {word} to do it: ");
     let _ = err.flush();
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     match answer.trim() == wanted {
         true => Ok(()),
-        false => Err(Error::new(Exit::Refused, "nothing was done")),
+        false => Err(Error::new(Exit::Refused, "nothing was changed")),
     }
 }

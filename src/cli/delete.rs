@@ -15,8 +15,9 @@ use super::connect::{self, Connection, Environment, Options};
 use super::error::{Error, Exit, Failures};
 use super::kinds::{self, Kinds};
 use super::manifests;
+use super::output::Format;
+use super::report::Report;
 use crate::api::{self, ReleasePin, RenderedRelease};
-use crate::text;
 
 /// What `delete` can be told.
 #[derive(Args, Debug)]
@@ -31,21 +32,24 @@ pub struct Arguments {
     /// A file, a directory, or - for stdin, with the objects to delete; may be given several times
     #[arg(short, long, value_name = "FILE")]
     filename: Vec<String>,
-    /// Read the directories below a directory too
+    /// Read subdirectories too
     #[arg(short = 'R', long, requires = "filename")]
     recursive: bool,
-    /// Take no offence at an object that is not there
+    /// Do not report objects that do not exist
     #[arg(long)]
     ignore_not_found: bool,
-    /// What becomes of objects that belong to a deleted one
+    /// How to delete the dependents of a deleted object
     #[arg(long, value_enum, default_value_t = Cascade::Background)]
     cascade: Cascade,
-    /// Delete nothing; let the server try it, and exit with 3 if something would be deleted
+    /// Send a server-side dry run; exit with 3 if something would be deleted
     #[arg(long)]
     dry_run: bool,
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
+    /// The output format
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
     /// Wait until the objects are gone
     #[arg(long)]
     wait: bool,
@@ -57,11 +61,11 @@ pub struct Arguments {
 /// What becomes of dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Cascade {
-    /// They are deleted afterwards
+    /// Delete dependents in the background
     Background,
-    /// They are deleted first
+    /// Delete dependents first
     Foreground,
-    /// They stay
+    /// Keep dependents
     Orphan,
 }
 
@@ -70,7 +74,7 @@ struct Condemned {
     place: Place,
     uid: Option<String>,
     origin: Option<String>,
-    /// The production environment that a pin is taken out of.
+    /// The production environment that a ReleasePin is taken out of.
     production: Option<String>,
 }
 
@@ -109,14 +113,12 @@ pub async fn run(
     if ask {
         confirm_all(&condemned, &connection)?;
     }
-    let (mut gone, mut printed) = (Vec::new(), Ok(()));
+    let mut gone = Vec::new();
+    let mut report = Report::new(out, arguments.output, arguments.dry_run);
     for object in condemned {
         match delete(arguments, &object).await {
             Ok(()) => {
-                let dry = if arguments.dry_run { " (dry run)" } else { "" };
-                // Who stops reading does not stop what was begun.
-                let line = writeln!(out, "{} deleted{dry}", text::line(&object.place.label()));
-                printed = printed.and(line).and_then(|()| out.flush());
+                report.add(&object.place, "deleted");
                 gone.push(object);
             }
             Err(error) => failures.add(object.error(error), say),
@@ -131,22 +133,22 @@ pub async fn run(
             Err(_elapsed) => Some(
                 Error::new(
                     Exit::Failed,
-                    format!("not everything is gone after {:?}", arguments.timeout),
+                    format!(
+                        "the server accepted the deletion, and not everything is gone after {:?}",
+                        arguments.timeout
+                    ),
                 )
-                .with_hint("finalizers may keep it: bowline get KIND NAME -o yaml"),
+                .with_hint("a finalizer may block the deletion: bowline get KIND NAME -o yaml"),
             ),
         };
         if let Some(error) = error {
             failures.add(error, say);
         }
     }
-    match failures.exit() {
-        Exit::Done => printed?,
-        exit => return Ok(exit),
-    }
-    Ok(match changes {
-        true => Exit::Changes,
-        false => Exit::Done,
+    report.end(!failures.is_empty(), say)?;
+    Ok(match failures.exit() {
+        Exit::Done if changes => Exit::Changes,
+        exit => exit,
     })
 }
 
@@ -164,7 +166,7 @@ async fn places(
         for (said, names) in kinds::objects_of(&arguments.words)? {
             if names.is_empty() {
                 return Err(
-                    Error::new(Exit::Usage, format!("no name of a {said} was given"))
+                    Error::new(Exit::Usage, format!("the name of the {said} is missing"))
                         .with_hint(format!("bowline get {said} -o name lists them")),
                 );
             }
@@ -256,9 +258,7 @@ async fn delete(arguments: &Arguments, object: &Condemned) -> Result<(), Error> 
 async fn wait(gone: Vec<Condemned>) -> Result<(), Error> {
     for Condemned { place, uid, .. } in gone {
         let uid = uid.unwrap_or_default();
-        await_condition(place.objects, &place.name, conditions::is_deleted(&uid))
-            .await
-            .map_err(|error| Error::new(Exit::Failed, error.to_string()))?;
+        await_condition(place.objects, &place.name, conditions::is_deleted(&uid)).await?;
     }
     Ok(())
 }

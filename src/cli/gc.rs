@@ -20,31 +20,31 @@ use crate::engine::repository::{self, Commits, Proposal};
 use crate::engine::world::Source;
 use crate::text;
 
-/// Long enough for somebody who looked at a release to have written their pin.
+/// Long enough for somebody who looked at a release to have written their ReleasePin.
 const REMEMBERS: Duration = Duration::from_secs(1);
 
 /// What `gc` can be told.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The components; all of them where none is named
+    /// The components [default: all]
     components: Vec<String>,
-    /// How many of the newest releases of a component stay; else as the pipeline says, else the number of
-    /// environments and two
+    /// How many of the newest releases of a component to keep [default: the pipeline's retention, else the
+    /// number of environments plus 2]
     #[arg(long, value_name = "N")]
     keep: Option<usize>,
-    /// How old a release must be before it can go; else as the pipeline says, else 30d
+    /// The minimum age of a release that gc may delete [default: the pipeline's retention, else 30d]
     #[arg(long, value_name = "AGE", value_parser = age)]
     min_age: Option<Duration>,
-    /// Why it is done
+    /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Print what would go and what stays, remove nothing, and exit with 3 if something would go
+    /// Print the plan and delete nothing; exit with 3 if something would be deleted
     #[arg(long, conflicts_with = "confirm")]
     dry_run: bool,
     /// Do not ask
     #[arg(short = 'y', long, visible_alias = "yes")]
     confirm: bool,
-    /// The form of the plan
+    /// The output format
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
 }
@@ -95,9 +95,11 @@ pub async fn run(
     }
     if !arguments.confirm && going > 0 {
         if !confirm::can_ask() {
-            let message = format!("{going} objects would go, and nobody can be asked");
+            let message = format!(
+                "gc would delete {going} objects, and there is no terminal to ask for confirmation"
+            );
             return Err(Error::new(Exit::Refused, message)
-                .with_hint("--dry-run shows them; add --confirm to remove them"));
+                .with_hint("--dry-run lists them; --confirm deletes them"));
         }
         let question = format!("{shown}{}", summary(&plan).join("\n") + "\n");
         confirm::ask(&question, &going.to_string())?;
@@ -136,7 +138,7 @@ async fn commit(
     let removed: Vec<String> = collected.going.iter().map(|found| name(found)).collect();
     let freed = collected.going.iter().filter_map(|found| found.size).sum();
     say(format!("{} freed", text::bytes(freed)));
-    Ok(Outcome::ending(removed_text(&removed, freed, format), exit))
+    Ok(Outcome::ending(removed_text(&removed, freed, format), exit).made())
 }
 
 async fn carry_out(
@@ -167,10 +169,10 @@ async fn carry_out(
             }
             Collected::Kept(why) => {
                 let why: Vec<String> = why.iter().map(ToString::to_string).collect();
-                say(format!("{name} stays: {}", why.join("; ")));
+                say(format!("{name} kept: {}", why.join("; ")));
             }
             Collected::PutBack(environments) => say(format!(
-                "{name} was put back: a pin in {} names it since it was looked at",
+                "{name} was put back: a ReleasePin in {} names it since gc looked at it",
                 environments.join(", ")
             )),
             Collected::Failed(error) => failures.add(error.into(), say),
@@ -184,13 +186,13 @@ async fn carry_out(
     if stop() {
         let error = Error::new(
             Exit::Failed,
-            "interrupted: what is not listed was not touched",
+            "interrupted: bowline did not touch the objects that are not listed",
         );
         failures.add(error, say);
     }
     say(format!("{} freed", text::bytes(freed)));
     let out = removed_text(&removed, freed, format);
-    Ok(Outcome::ending(out, failures.exit()))
+    Ok(Outcome::ending(out, failures.exit()).made())
 }
 
 fn removed_text(removed: &[String], freed: u64, format: Format) -> String {
@@ -198,10 +200,13 @@ fn removed_text(removed: &[String], freed: u64, format: Format) -> String {
     match format {
         Format::Json => output::json(&value),
         Format::Yaml => output::yaml(&value),
-        Format::Name => removed.iter().map(|name| format!("{name}\n")).collect(),
+        Format::Name => removed
+            .iter()
+            .map(|name| format!("{}\n", text::line(name)))
+            .collect(),
         Format::Table | Format::Wide => removed
             .iter()
-            .map(|name| format!("{name} removed\n"))
+            .map(|name| format!("{} removed\n", text::line(name)))
             .collect(),
     }
 }
@@ -226,7 +231,10 @@ fn shown(plan: &Collection, files: Option<&Proposal>, format: Format) -> String 
     match format {
         Format::Json => output::json(&values()),
         Format::Yaml => output::yaml(&values()),
-        Format::Name => plan.going().map(|found| name(found) + "\n").collect(),
+        Format::Name => plan
+            .going()
+            .map(|found| format!("{}\n", text::line(&name(found))))
+            .collect(),
         Format::Table | Format::Wide => {
             let header = ["NAME", "COMPONENT", "SIZE", "AGE", "GOES", "WHY"];
             let mut rows = vec![header.map(str::to_owned).to_vec()];
@@ -268,7 +276,7 @@ fn summary(plan: &Collection) -> Vec<String> {
     let sized = plan.releases.iter().chain(&plan.snapshots);
     let total: u64 = sized.filter_map(|candidate| candidate.size).sum();
     vec![format!(
-        "{going} of {all} objects can go, {} of {}",
+        "{going} of {all} objects can be deleted, {} of {}",
         text::bytes(plan.frees()),
         text::bytes(total)
     )]

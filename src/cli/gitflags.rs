@@ -12,10 +12,10 @@ use crate::resolve::git::{Allowed, Git, Settings};
 /// How git references are read.
 #[derive(Args, Debug, Default)]
 pub struct GitFlags {
-    /// Let git references name repositories on this machine, as files or on a loopback address
+    /// Allow git references to repositories on this machine (file:// or loopback)
     #[arg(long)]
     allow_file_repositories: bool,
-    /// A directory with a file per host that holds the token for it
+    /// A directory with one token file per host
     #[arg(long, value_name = "DIR", env = "BOWLINE_GIT_TOKENS")]
     git_tokens: Option<PathBuf>,
 }
@@ -29,11 +29,10 @@ impl GitFlags {
     /// Makes the reader of git references.
     pub fn git(&self, environment: &Environment) -> Result<Git, Error> {
         let Some(cache) = &environment.cache_dir else {
-            return Err(Error::new(
-                Exit::Failed,
-                "there is no home directory to keep a cache in",
-            )
-            .with_hint("set HOME or XDG_CACHE_HOME"));
+            return Err(
+                Error::new(Exit::Failed, "there is no home directory for the cache")
+                    .with_hint("set HOME or XDG_CACHE_HOME"),
+            );
         };
         let variable = |names: [&str; 2]| {
             let values = names.into_iter().filter_map(|name| {

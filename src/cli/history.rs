@@ -12,17 +12,17 @@ use crate::engine::revisions::Subject;
 /// What `history` can be told.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The component; that of the configuration where it is left out
+    /// The component [default: the component that the configuration names]
     component: Option<String>,
     /// The environment
     #[arg(short, long, value_name = "NAME")]
     environment: String,
-    /// The form of the result
+    /// The output format
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
 }
 
-/// Returns the revisions of a pin, newest first.
+/// Returns the revisions of a ReleasePin, newest first.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,

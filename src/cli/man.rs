@@ -9,7 +9,7 @@ use super::error::{Error, Exit};
 /// What `man` can be told.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// Where to put a page for each verb; the main page is printed where it is left out
+    /// The directory for one page per verb [default: print the main page]
     directory: Option<PathBuf>,
 }
 

@@ -1,25 +1,28 @@
 //! `bowline mark`: calls a release bad, or good again.
 
 use clap::{Args, Subcommand};
+use serde_json::json;
 
 use super::Outcome;
 use super::commits;
 use super::confirm;
 use super::connect::{self, Environment, Options};
 use super::error::{Error, Exit};
+use super::output::{self, Format};
 use super::session::{Server, live, refused};
 use crate::api::release::Verdict;
 use crate::engine::actions::mark::{self, Mark};
 use crate::engine::marking::{self, MarkError, Marked};
 use crate::engine::repository;
 use crate::engine::world::Source;
+use crate::text;
 
 /// What `mark` can be told.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Nothing is promoted or rolled back to it any more
+    /// Mark the release bad: bowline refuses to promote it or to roll back to it
     Bad(Arguments),
-    /// It may be promoted and rolled back to again
+    /// Mark the release good again
     Good(Arguments),
 }
 
@@ -28,16 +31,43 @@ pub enum Verb {
 pub struct Arguments {
     /// The release
     release: String,
-    /// Why it is bad, or good again
+    /// The reason for the mark
     #[arg(long, visible_alias = "note", value_name = "TEXT")]
     reason: Option<String>,
-    /// Say what would be done, change nothing, and exit with 3 if something would change
+    /// Change nothing; exit with 3 if something would change
     #[arg(long)]
     dry_run: bool,
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
+    /// The output format
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
 }
+
+impl Arguments {
+    /// Prints what became of the release, or would.
+    fn print(&self, verdict: Verdict, result: &str) -> String {
+        let (release, word) = (text::line(&self.release), marking::word(verdict));
+        let value = json!({
+            "release": self.release, "mark": word, "reason": self.reason, "result": result,
+        });
+        match self.output {
+            Format::Json => output::json(&value),
+            Format::Yaml => output::yaml(&value),
+            Format::Name => output::name_line("release.openchoreo.dev", &self.release),
+            Format::Table | Format::Wide if result == UNCHANGED => {
+                format!("{release} is already marked {word}\n")
+            }
+            Format::Table | Format::Wide => format!("{release} is marked {word}\n"),
+        }
+    }
+}
+
+/// Results of marking; a plan that nobody applied has the last.
+const DONE: &str = "done";
+const UNCHANGED: &str = "unchanged";
+const PLANNED: &str = "planned";
 
 /// Plans, asks and marks.
 pub async fn run(
@@ -65,37 +95,37 @@ pub async fn run(
         planned.map_err(|refusal| refused(vec![refusal]))?
     };
     plan.warnings.iter().cloned().for_each(&mut *say);
-    let (release, word) = (&arguments.release, marking::word(verdict));
+    let release = &arguments.release;
     if plan.unchanged {
         let commits = commits::of(&connection, options)?;
         let commits = commits.as_ref().filter(|_| !arguments.dry_run);
         let exit = commits::push_again(commits, say).await?;
-        let text = format!("{release} is marked {word} already\n");
-        return Ok(Outcome::ending(text, exit));
+        return Ok(Outcome::ending(arguments.print(verdict, UNCHANGED), exit));
     }
-    let shown = format!("{release} is marked {word}\n");
     if arguments.dry_run {
-        return Ok(Outcome::changes(shown));
+        return Ok(Outcome::changes(arguments.print(verdict, PLANNED)));
     }
     if !arguments.yes && confirm::can_ask() {
-        confirm::ask(&shown, "y")?;
+        let question = format!("{release} is marked {}\n", marking::word(verdict));
+        confirm::ask(&question, "y")?;
         connection = connection.for_confirmed_plan();
     }
     let clock = server.clock();
+    let shown = arguments.print(verdict, DONE);
     if let Some(commits) = commits::of(&connection, options)? {
         let proposal = repository::marking(&commits.repository.tree, &plan)?;
         let committed = commits.commit(&proposal).await?;
-        return Ok(Outcome::ending(shown, commits::told(&committed, say)));
+        return Ok(Outcome::ending(shown, commits::told(&committed, say)).made());
     }
     let marked = marking::mark(&connection.client, &plan, &server.user, &clock)
         .await
         .map_err(failed)?;
     if let Marked::Unrecorded(why) = marked {
         say(format!(
-            "the audit entry of {release} follows with what is done to it next: {why}"
+            "warning: the next change of {release} writes the audit entry of this one: {why}"
         ));
     }
-    Ok(Outcome::done(shown))
+    Ok(Outcome::done(shown).made())
 }
 
 fn failed(error: MarkError) -> Error {

@@ -13,6 +13,7 @@ mod commits;
 mod completions;
 mod confirm;
 mod controller;
+mod crds;
 mod delete;
 pub mod demo;
 mod diff;
@@ -20,42 +21,50 @@ pub mod error;
 mod gc;
 mod get;
 mod gitflags;
+mod global;
 mod history;
+mod ignored;
 mod install;
 mod kinds;
 mod man;
 mod manifests;
 mod mark;
+mod observing;
 pub mod output;
 mod release;
 mod render;
+mod report;
+mod required;
 mod revisions;
 pub mod screenshot;
 pub mod serve;
 mod session;
 mod socket;
 mod status;
+mod surroundings;
 mod theme;
 mod uninstall;
 mod version;
 
+use std::ffi::OsString;
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use futures::future::BoxFuture;
-use tracing_subscriber::EnvFilter;
 
-use crate::connect::{self, Environment, Options, StoreFile, plugin};
+use crate::connect::{self, Environment, Options, plugin};
 use crate::resolve::git::Git;
+use crate::text::{self, CleanWriter};
 use controller::LogFormat;
 use error::{Error, Exit};
+use global::Global;
+use surroundings::{environment, log_to_stderr};
 
 /// Release promotion on Kubernetes.
 #[derive(Debug, Parser)]
-#[command(name = "bowline", version, disable_version_flag = true)]
+#[command(name = "bowline", version)]
 struct Cli {
     #[command(flatten)]
     global: Global,
@@ -65,126 +74,62 @@ struct Cli {
     verb: Option<Verb>,
 }
 
-/// The flags that every verb has, as kubectl spells them.
-#[derive(Args, Debug)]
-struct Global {
-    /// The context of the kubeconfig to use
-    #[arg(long, global = true, value_name = "NAME", conflicts_with = "embedded")]
-    context: Option<String>,
-    /// The kubeconfig file to use
-    #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
-    kubeconfig: Option<PathBuf>,
-    /// Use the embedded store, in FILE or in the data directory
-    #[arg(
-        long,
-        global = true,
-        value_name = "FILE",
-        num_args = 0..=1,
-        require_equals = true
-    )]
-    embedded: Option<Option<PathBuf>>,
-    /// Use the files of the git work tree that DIR is in; actions are commits
-    #[arg(long, global = true, value_name = "DIR", conflicts_with = "embedded")]
-    repo: Option<PathBuf>,
-    /// Commit to this branch instead of the one that is checked out; it is made where it is not there
-    #[arg(long, global = true, value_name = "NAME")]
-    branch: Option<String>,
-    /// Push the commit
-    #[arg(long, global = true)]
-    push: bool,
-    /// Push to this remote instead of the branch's own
-    #[arg(long, global = true, value_name = "NAME", requires = "push")]
-    remote: Option<String>,
-    /// The namespace to work in
-    #[arg(short, long, global = true, value_name = "NAME")]
-    namespace: Option<String>,
-    /// The user to act as
-    #[arg(long = "as", global = true, value_name = "USER")]
-    impersonate: Option<String>,
-    /// Send nothing that could change anything
-    #[arg(long, global = true)]
-    readonly: bool,
-    /// How long one request may take (30s, 2m)
-    #[arg(long, global = true, value_name = "DURATION", value_parser = duration)]
-    request_timeout: Option<Duration>,
-}
-
-impl From<Global> for Options {
-    fn from(flags: Global) -> Options {
-        Options {
-            context: flags.context,
-            kubeconfig: flags.kubeconfig,
-            embedded: flags
-                .embedded
-                .map(|file| file.map_or(StoreFile::Default, StoreFile::At)),
-            repo: flags.repo,
-            branch: flags.branch,
-            push: flags.push,
-            remote: flags.remote,
-            namespace: flags.namespace,
-            impersonate: flags.impersonate,
-            readonly: flags.readonly,
-            request_timeout: flags.request_timeout,
-        }
-    }
-}
-
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Show a small world at work in a store of its own, with a guided tour; without a terminal, its matrix
+    /// Show bowline on an example with a guided tour; needs no cluster
     Demo(demo::Arguments),
     #[command(flatten)]
     Act(actions::Verb),
-    /// Call a release bad, or good again
+    /// Mark a release bad, or good again
     #[command(subcommand)]
     Mark(mark::Verb),
-    /// Remove releases and snapshots that nobody needs any more
+    /// Delete releases and snapshots that are no longer needed
     Gc(gc::Arguments),
-    /// Draw any screen of the terminal UI without a terminal
+    /// Print a screen of the terminal UI as text, ANSI or SVG
     Screenshot(screenshot::Arguments),
-    /// Show what runs where: components against environments
+    /// Show the matrix: which release runs in which environment
     Status(status::Arguments),
-    /// Show what ran in an environment, and who put it there
+    /// Show the revisions of a component in an environment, and who made them
     History(history::Arguments),
-    /// Compare environments, revisions, releases, or what is rendered with what is there
+    /// Compare environments, revisions, releases, or rendered with live objects
     Diff(diff::Arguments),
-    /// List the revisions of a subject, and compare them
+    /// List and compare the revisions of a subject
     #[command(subcommand, visible_alias = "revision")]
     Revisions(revisions::Verb),
-    /// Print the manifests of a component in an environment, and touch nothing
+    /// Print the manifests of a component in an environment
     Render(render::Arguments),
-    /// Make releases, look into them, list them
+    /// Create, show and list releases
     #[command(subcommand, visible_alias = "releases")]
     Release(release::Verb),
-    /// List what was done and by whom, and check that nobody rewrote it
+    /// List, export and verify the audit trail
     #[command(subcommand)]
     Audit(audit::Verb),
-    /// Check that what a repository says holds together, and print what a change of it promotes
+    /// Check the files of a repository, and print the promotions of a change
     Check(check::Arguments),
     /// Print objects of any kind
     Get(get::Arguments),
-    /// Put the objects of files onto the target, by server-side apply
+    /// Apply the objects of files by server-side apply
     Apply(apply::Arguments),
-    /// Delete objects, by name or as files name them
+    /// Delete objects by name or by file
     Delete(delete::Arguments),
     /// Print the CustomResourceDefinitions of bowline's kinds
-    Crds,
-    /// Put bowline's kinds, rules and controller on a cluster
+    Crds(crds::Arguments),
+    /// Install bowline's kinds, policies and controller on a cluster
     Install(install::Arguments),
-    /// Take away what install put on a cluster, and say what stays
+    /// Remove bowline from a cluster
     Uninstall(uninstall::Arguments),
-    /// Run the controllers, which make a target agree with its pins
+    /// Run the controllers, which make a target agree with its ReleasePins
     Controller(controller::Arguments),
-    /// Put the embedded store on a socket, for kubectl and other clients
+    /// Serve the embedded store over HTTP, for kubectl and other clients
     Serve(serve::Arguments),
-    /// Bring the looks of other programs along
+    /// Import themes of other programs
     #[command(subcommand)]
     Theme(theme::Verb),
     /// Print the version of the program and, with --server, of the target
     Version(version::Arguments),
-    /// Print what a shell needs to complete verbs and flags
+    /// Print the completion script of a shell
     Completions(completions::Arguments),
-    /// Print the manual page, or write one for each verb
+    /// Print the manual page, or write one page per verb
     Man(man::Arguments),
     /// Run a credential plugin away from the terminal
     #[command(name = plugin::VERB, hide = true)]
@@ -223,13 +168,13 @@ pub enum ScreenError {
 /// How the terminal UI is opened.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Interactive {
-    /// The theme of the terminal UI; as the terminal's background wants it where it is left out
+    /// The theme of the terminal UI [default: follows the terminal's background]
     #[arg(long, value_name = "NAME", env = "BOWLINE_THEME")]
     pub theme: Option<String>,
-    /// The keymap of the terminal UI that your own lines are laid over
+    /// The keymap of the terminal UI; your own keymap file changes single keys of it
     #[arg(long, value_name = "NAME", env = "BOWLINE_KEYMAP")]
     pub keymap: Option<String>,
-    /// Draw nothing but ASCII characters
+    /// Draw only ASCII characters
     #[arg(long)]
     pub ascii: bool,
     /// Use the mouse in the terminal UI
@@ -246,11 +191,14 @@ pub fn main(screens: &Screens) -> ExitCode {
         global,
         interactive,
         verb,
-    } = match Cli::try_parse() {
+    } = match parsed(&std::env::args_os().collect::<Vec<_>>()) {
         Ok(cli) => cli,
         Err(error) => {
             // Help is a result and goes to stdout; clap knows which is which.
-            let _ = error.print();
+            let _ = match error.use_stderr() {
+                true => write!(std::io::stderr(), "{}", usage(&error)),
+                false => error.print(),
+            };
             return u8::try_from(error.exit_code()).map_or(Exit::Usage.into(), ExitCode::from);
         }
     };
@@ -285,13 +233,39 @@ pub fn main(screens: &Screens) -> ExitCode {
             Some(Verb::Demo(arguments)) if demo::has_terminal() => {
                 demo::open(arguments, screens, &environment, jiff::Timestamp::now()).await
             }
-            Some(verb) => run(verb, &options, &environment).await,
+            Some(verb) => {
+                let kinds = required::kinds(&verb);
+                let options = Options { kinds, ..options };
+                run(verb, &options, &environment).await
+            }
             None => open(screens, options, environment, interactive).await,
         }
     });
     // A credential plugin that hangs must not keep the program from ending.
     runtime.shutdown_background();
     finish(result)
+}
+
+/// Reads the command line; a flag that its verb would ignore is an error.
+fn parsed(words: &[OsString]) -> Result<Cli, clap::Error> {
+    let matches = Cli::command().try_get_matches_from(words)?;
+    if let Some(message) = ignored::flags(&matches, demo::has_terminal()) {
+        let kind = clap::error::ErrorKind::ArgumentConflict;
+        return Err(Cli::command().error(kind, message));
+    }
+    Cli::from_arg_matches(&matches)
+}
+
+/// Returns the text of a usage error. It quotes words of the command line, which may come from anywhere: the
+/// command line is read once more with each word cleaned to one line.
+fn usage(error: &clap::Error) -> String {
+    let words = std::env::args_os();
+    let words: Vec<OsString> = words
+        .map(|word| text::line(&word.to_string_lossy()).into_owned().into())
+        .collect();
+    let cleaned = parsed(&words).err();
+    let shown = cleaned.as_ref().unwrap_or(error).to_string();
+    text::clean(&shown).into_owned()
 }
 
 /// Opens the terminal UI.
@@ -324,37 +298,42 @@ fn ended(opened: Result<(), ScreenError>) -> Result<Exit, Error> {
 pub struct Outcome {
     text: String,
     exit: Exit,
+    /// Whether a change was made, which stays made whatever happens to the text.
+    made: bool,
 }
 
 impl Outcome {
     /// It was done.
     pub fn done(text: String) -> Outcome {
-        Outcome {
-            text,
-            exit: Exit::Done,
-        }
+        Outcome::ending(text, Exit::Done)
     }
 
     /// It ended as the exit code says, with something to print all the same.
     pub fn ending(text: String, exit: Exit) -> Outcome {
-        Outcome { text, exit }
+        Outcome {
+            text,
+            exit,
+            made: false,
+        }
     }
 
     /// A dry run found that something would change.
     pub fn changes(text: String) -> Outcome {
-        Outcome {
-            text,
-            exit: Exit::Changes,
-        }
+        Outcome::ending(text, Exit::Changes)
+    }
+
+    /// The change that the text tells of was made.
+    pub fn made(self) -> Outcome {
+        Outcome { made: true, ..self }
     }
 }
 
 async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result<Exit, Error> {
-    let mut out = std::io::stdout();
+    let mut out = CleanWriter(std::io::stdout());
     let clock = jiff::Timestamp::now;
     let now = clock();
     let mut say = |line: String| {
-        let _ = writeln!(std::io::stderr(), "{}", crate::text::clean(&line));
+        let _ = writeln!(std::io::stderr(), "{}", text::block(&line));
     };
     let outcome = match verb {
         Verb::Demo(_) => Outcome::done(demo::run(environment, now).await?),
@@ -363,7 +342,7 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
             Outcome::done(rendered)
         }
         Verb::Status(arguments) => {
-            Outcome::done(status::run(&arguments, options, environment, now).await?)
+            Outcome::done(status::run(&arguments, options, environment, now, &mut say).await?)
         }
         Verb::History(arguments) => {
             Outcome::done(history::run(&arguments, options, environment, now).await?)
@@ -395,7 +374,7 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
         }
         Verb::Completions(arguments) => Outcome::done(completions::run(&arguments, Cli::command())),
         Verb::Man(arguments) => Outcome::done(man::run(&arguments, Cli::command())?),
-        Verb::Crds => Outcome::done(crate::api::crds_yaml()),
+        Verb::Crds(arguments) => Outcome::done(crds::run(&arguments)),
         Verb::Install(arguments) => {
             let exit = install::run(&arguments, options, environment, &mut out, &mut say).await?;
             Outcome::ending(String::new(), exit)
@@ -418,13 +397,28 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
         }
         Verb::Screenshot(_) | Verb::CredentialPlugin { .. } => Outcome::done(String::new()),
     };
-    print(&mut out, &outcome.text)?;
-    Ok(outcome.exit)
+    let Outcome { text, exit, made } = outcome;
+    let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let made = made || !matches!(exit, Exit::Done | Exit::Changes);
+    told(printed, made, &mut say)?;
+    Ok(exit)
 }
 
-fn print(out: &mut impl Write, text: &str) -> Result<(), Error> {
-    out.write_all(text.as_bytes())?;
-    Ok(out.flush()?)
+/// Judges whether a result was printed. A reader that went away is no failure; where a change was made, or
+/// something else failed already, a result that could not be printed is a warning.
+fn told(
+    printed: std::io::Result<()>,
+    made: bool,
+    say: &mut dyn FnMut(String),
+) -> Result<(), Error> {
+    match printed {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) if made => {
+            say(format!("warning: the result could not be printed: {error}"));
+            Ok(())
+        }
+        printed => Ok(printed?),
+    }
 }
 
 fn finish(result: Result<Exit, Error>) -> ExitCode {
@@ -439,45 +433,6 @@ fn finish(result: Result<Exit, Error>) -> ExitCode {
     }
 }
 
-/// Reads what the rest of the program is told about the process's surroundings.
-fn environment() -> Environment {
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let user = ["USER", "LOGNAME", "USERNAME"]
-        .into_iter()
-        .find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
-    Environment {
-        kubeconfig: variable("KUBECONFIG"),
-        home: directories::BaseDirs::new().map(|base| base.home_dir().to_owned()),
-        data_dir: directories::ProjectDirs::from("", "", "bowline")
-            .map(|project| project.data_dir().to_owned()),
-        config_dir: directories::ProjectDirs::from("", "", "bowline")
-            .map(|project| project.config_dir().to_owned()),
-        working_dir: std::env::current_dir().ok(),
-        cache_dir: directories::ProjectDirs::from("", "", "bowline")
-            .map(|project| project.cache_dir().to_owned()),
-        variables: std::env::vars_os().collect(),
-        in_pod: variable("KUBERNETES_SERVICE_HOST").is_some()
-            && std::path::Path::new("/var/run/secrets/kubernetes.io/serviceaccount/token").exists(),
-        user: user.unwrap_or_else(|| "local".to_owned()),
-        program: std::env::current_exe().ok(),
-    }
-}
-
-/// Turns `BOWLINE_LOG=debug` into a log on stderr; without it only what is there by default is logged.
-fn log_to_stderr(default: Option<&str>, format: LogFormat) {
-    let filter = EnvFilter::try_from_env("BOWLINE_LOG").ok();
-    let Some(filter) = filter.or_else(|| default.map(EnvFilter::new)) else {
-        return;
-    };
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
-    let _ = match format {
-        LogFormat::Text => log.try_init(),
-        LogFormat::Json => log.json().flatten_event(true).try_init(),
-    };
-}
-
 fn duration(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<u64>().map(Duration::from_secs).ok();
     let parsed = seconds.or_else(|| {
@@ -486,14 +441,15 @@ fn duration(text: &str) -> Result<Duration, String> {
     });
     match parsed {
         Some(duration) if !duration.is_zero() => Ok(duration),
-        Some(_) => Err("every request has a deadline; give one longer than 0".to_owned()),
-        None => Err("write it as 30s or 2m".to_owned()),
+        Some(_) => Err("the deadline must be longer than 0".to_owned()),
+        None => Err("write a duration as 30s or 2m".to_owned()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connect::StoreFile;
 
     #[test]
     fn the_command_line_is_consistent() {

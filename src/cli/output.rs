@@ -18,8 +18,13 @@ pub enum Format {
     Json,
     /// YAML
     Yaml,
-    /// kind/name, one a line
+    /// kind/name, one per line
     Name,
+}
+
+/// Returns the line of an object in `-o name`: `release.openchoreo.dev/cart-v1`.
+pub fn name_line(kind: &str, name: &str) -> String {
+    format!("{}\n", text::line(&format!("{kind}/{name}")))
 }
 
 /// Lays rows out in columns; the first row is the header.
@@ -80,6 +85,25 @@ mod tests {
         let text = json(&value);
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
         assert_eq!(text::clean(&text), text);
+    }
+
+    #[test]
+    fn yaml_escapes_every_character_that_is_unsafe_on_a_terminal() {
+        for c in (0..=0x10_ffff).filter_map(char::from_u32) {
+            if text::is_unsafe(c) {
+                let value = serde_json::json!({"a": format!("x{c}y\nz")});
+                let text = yaml(&value);
+                assert_eq!(text::clean(&text), text, "{c:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_stays_on_its_line() {
+        assert_eq!(
+            name_line("release.openchoreo.dev", "a\nhint: b\u{1b}[2J"),
+            "release.openchoreo.dev/a hint: b\u{fffd}[2J\n"
+        );
     }
 
     #[test]

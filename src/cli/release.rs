@@ -27,41 +27,41 @@ use crate::text;
 /// What `release` can be told.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Make a release of a component's current definitions
+    /// Create a release from a component's current definitions
     Create(Create),
-    /// Print a release with everything in it plain
+    /// Print a release, uncompressed
     Show(Show),
     /// List releases
     List(List),
-    /// Remove releases and snapshots that nobody needs any more, as `bowline gc` does
+    /// Delete releases and snapshots that are no longer needed, as `bowline gc` does
     Gc(gc::Arguments),
 }
 
 /// What `release create` can be told.
 #[derive(Args, Debug)]
 pub struct Create {
-    /// The component; that of the configuration where it is left out
+    /// The component [default: the component that the configuration names]
     component: Option<String>,
-    /// The version; the release is named by its content where it is left out
+    /// The version [default: the release is named by the hash of its content]
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
-    /// Refer to the definitions by the commit of a clean work tree
+    /// Store git references to the commit of a clean work tree
     #[arg(long, conflicts_with = "embed")]
     git: bool,
-    /// Embed the definitions, which is the default except on a repository
+    /// Embed the definitions [default, except on a repository]
     #[arg(long)]
     embed: bool,
-    /// Read the definitions from the files of a directory instead of the target; with --git the
-    /// current directory where it is left out
+    /// Read the definitions from a directory instead of the target [default with --git: the
+    /// current directory]
     #[arg(short, long, value_name = "DIR")]
     file: Option<PathBuf>,
-    /// Why it is made; on a repository, what the commit says
+    /// The reason; on a repository it goes into the commit message
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Make nothing; exit with 3 if the release would be made
+    /// Create nothing; exit with 3 if a release would be created
     #[arg(long)]
     dry_run: bool,
-    /// The form of the result
+    /// The output format
     #[arg(short, long, value_enum, default_value_t = Format::Name)]
     output: Format,
     #[command(flatten)]
@@ -73,10 +73,10 @@ pub struct Create {
 pub struct Show {
     /// The release
     name: String,
-    /// Fetch what the release refers to in git and print that in place of the references
+    /// Fetch the git references of the release and print their content
     #[arg(long)]
     resolve: bool,
-    /// The form of the result
+    /// The output format
     #[arg(short, long, value_enum, default_value_t = Format::Yaml)]
     output: Format,
     #[command(flatten)]
@@ -86,9 +86,9 @@ pub struct Show {
 /// What `release list` can be told.
 #[derive(Args, Debug)]
 pub struct List {
-    /// The component; the releases of all where it is left out
+    /// The component [default: all]
     component: Option<String>,
-    /// The form of the result
+    /// The output format
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
 }
@@ -125,7 +125,7 @@ async fn create(
     if let Some(version) = &arguments.version
         && !version.contains(|c: char| c.is_ascii_alphanumeric())
     {
-        let message = format!("{version:?} is no version: it has no letter and no digit");
+        let message = format!("{version:?} is not a version: it has no letter and no digit");
         return Err(Error::new(Exit::Usage, message));
     }
     let connection = connect::connect(options, environment).await?;
@@ -151,7 +151,7 @@ async fn create(
     source?;
     say_sizes(&made, say);
     let would_be = |say: &mut dyn FnMut(String)| {
-        say(format!("release {name} would be made"));
+        say(format!("release {name} would be created"));
         Ok(Outcome::changes(print(arguments.output, &made)))
     };
     if let Some(commits) = commits::of(&connection, options)? {
@@ -168,15 +168,15 @@ async fn create(
         }
         let committed = commits.commit(&proposal).await?;
         let exit = commits::told(&committed, say);
-        return Ok(Outcome::ending(print(arguments.output, &made), exit));
+        return Ok(Outcome::ending(print(arguments.output, &made), exit).made());
     }
     if arguments.dry_run {
         return would_be(say);
     }
     match api.create(&PostParams::default(), &made).await {
         Ok(created) => {
-            say(format!("release {name} made"));
-            Ok(Outcome::done(print(arguments.output, &created)))
+            say(format!("release {name} created"));
+            Ok(Outcome::done(print(arguments.output, &created)).made())
         }
         // Somebody made it since we looked.
         Err(kube::Error::Api(status)) if status.code == 409 => {
@@ -198,9 +198,9 @@ async fn existing_is_the_same(
     let name = made.name_any();
     let (own, other) = (&made.spec.component.name, &existing.spec.component.name);
     if own != other {
-        let message = format!("release {name} is there already, of component {other}");
+        let message = format!("release {name} already exists and belongs to component {other}");
         return Err(Error::new(Exit::Refused, message)
-            .with_hint("two components came to the same name; choose another version"));
+            .with_hint("choose another version, so that the names differ"));
     }
     let hash = made.annotations().get(labels::CONTENT_HASH);
     let same = existing.spec == made.spec || {
@@ -208,11 +208,11 @@ async fn existing_is_the_same(
         Some(&definitions.content_hash()) == hash
     };
     if !same {
-        let message = format!("release {name} is there already, with other content");
+        let message = format!("release {name} already exists with different content");
         return Err(Error::new(Exit::Refused, message)
             .with_hint("a release never changes; choose another version"));
     }
-    say(format!("release {name} is there already"));
+    say(format!("release {name} already exists"));
     Ok(Outcome::done(print(arguments.output, &existing)))
 }
 
@@ -299,12 +299,12 @@ fn say_sizes(release: &Release, say: &mut dyn FnMut(String)) {
     let words = |size: usize| text::bytes(size as u64);
     say(match stored < plain {
         true => format!(
-            "release {name} has {} and is stored in {}: {} % saved",
+            "release {name}: {}, stored compressed in {} ({} % saved)",
             words(plain),
             words(stored),
             100 - stored * 100 / plain
         ),
-        false => format!("release {name} has {}", words(stored)),
+        false => format!("release {name}: {}", words(stored)),
     });
 }
 
@@ -312,7 +312,7 @@ fn print(format: Format, release: &Release) -> String {
     match format {
         Format::Json => output::json(release),
         Format::Yaml | Format::Table | Format::Wide => output::yaml(release),
-        Format::Name => format!("release.openchoreo.dev/{}\n", release.name_any()),
+        Format::Name => output::name_line("release.openchoreo.dev", &release.name_any()),
     }
 }
 
@@ -355,7 +355,7 @@ async fn list(
     if arguments.output == Format::Name {
         let names = releases.iter().map(|release| release.name_any());
         return Ok(names
-            .map(|name| format!("release.openchoreo.dev/{name}\n"))
+            .map(|name| output::name_line("release.openchoreo.dev", &name))
             .collect());
     }
     let sizes = releases.iter().filter_map(size);

@@ -23,20 +23,20 @@ use crate::text;
 /// What `render` can be told.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The component; with -f all of them where it is left out
+    /// The component [default with -f: all]
     #[arg(required_unless_present = "file")]
     component: Option<String>,
-    /// The environment; with -f all of them where it is left out
+    /// The environment [default with -f: all]
     #[arg(short, long, value_name = "NAME", required_unless_present = "file")]
     environment: Option<String>,
-    /// The release; what the environment's pin names where it is left out, or without a pin the
-    /// definitions as they are now
+    /// The release; the effective release of the ReleasePin where it is left out, or without a ReleasePin
+    /// the definitions as they are now
     #[arg(short, long, value_name = "NAME")]
     release: Option<String>,
-    /// Read the objects from the files of a directory instead of a target
+    /// Read the objects from a directory instead of a target
     #[arg(short, long, value_name = "DIR")]
     file: Option<PathBuf>,
-    /// The form of the manifests
+    /// The output format
     #[arg(short, long, value_enum, default_value_t = Form::Yaml)]
     output: Form,
     #[command(flatten)]
@@ -112,7 +112,7 @@ pub async fn run(
             None => catalog.names("Environment").collect(),
         };
         for environment in chosen {
-            let title = format!("# {component} in {environment}\n");
+            let title = text::line(&format!("# {component} in {environment}")).into_owned() + "\n";
             let rendered = one(&catalog, origins, &definitions, environment, &library, say)?;
             all.push((title, rendered));
         }
@@ -122,7 +122,7 @@ pub async fn run(
         title.clear();
     }
     if all.is_empty() {
-        let message = format!("{} has no Component or no Environment", path.display());
+        let message = format!("{} has no Component, or no Environment", path.display());
         return Err(Error::new(Exit::Failed, message));
     }
     Ok(print(arguments.output, &all))
@@ -158,7 +158,7 @@ async fn from_files(
 }
 
 fn of_another(component: &str, asked: &str) -> Error {
-    let message = format!("the release is of component {component}, not of {asked}");
+    let message = format!("the release belongs to component {component}, not to {asked}");
     Error::new(Exit::Failed, message)
 }
 
@@ -193,7 +193,9 @@ async fn from_target(
             let release = releases.get(&name).await?;
             let definitions = resolved(&release, git, say).await?;
             if arguments.release.is_none() {
-                say(format!("rendering {name}, which {environment} has pinned"));
+                say(format!(
+                    "rendering {name}, the effective release of {component} in {environment}"
+                ));
             }
             (Catalog::empty(namespace), definitions)
         }
@@ -201,7 +203,7 @@ async fn from_target(
             let catalog = Catalog::fetch(client, namespace, component).await?;
             let definitions = catalog.definitions(component)?;
             say(format!(
-                "{environment} has no pin of {component}; rendering the definitions as they are now"
+                "{component} has no ReleasePin in {environment}; rendering the definitions as they are now"
             ));
             (catalog, definitions)
         }

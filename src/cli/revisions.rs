@@ -26,10 +26,10 @@ pub enum Verb {
 /// What `revisions list` can be told.
 #[derive(Args, Debug)]
 pub struct List {
-    /// COMPONENT/ENVIRONMENT or pin/NAME
+    /// COMPONENT/ENVIRONMENT or releasepin/NAME
     #[arg(value_parser = subject)]
     subject: Subject,
-    /// The form of the result
+    /// The output format
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
 }
@@ -37,13 +37,13 @@ pub struct List {
 /// What `revisions diff` can be told.
 #[derive(Args, Debug)]
 pub struct Diff {
-    /// COMPONENT/ENVIRONMENT or pin/NAME
+    /// COMPONENT/ENVIRONMENT or releasepin/NAME
     #[arg(value_parser = subject)]
     subject: Subject,
-    /// The older revision; the one before the other where it is left out
+    /// The older revision [default: the one before --to]
     #[arg(long, value_name = "N")]
     from: Option<i64>,
-    /// The newer revision; the current one where it is left out
+    /// The newer revision [default: the current one]
     #[arg(long, value_name = "N")]
     to: Option<i64>,
     #[command(flatten)]
@@ -52,9 +52,9 @@ pub struct Diff {
     git: GitFlags,
 }
 
-/// Reads a subject: `COMPONENT/ENVIRONMENT` or `pin/NAME`.
+/// Reads a subject: `COMPONENT/ENVIRONMENT` or `releasepin/NAME`.
 fn subject(text: &str) -> Result<Subject, String> {
-    let wanted = || "write it as COMPONENT/ENVIRONMENT or as pin/NAME".to_owned();
+    let wanted = || "write it as COMPONENT/ENVIRONMENT or as releasepin/NAME".to_owned();
     let (kind, name) = text.split_once('/').ok_or_else(wanted)?;
     for part in [kind, name] {
         check_name("name", part).map_err(|_| wanted())?;
@@ -112,7 +112,7 @@ pub async fn run(
     }
 }
 
-/// Prints the revisions of a pin, newest first.
+/// Prints the revisions of a ReleasePin, newest first.
 pub fn print(found: &Revisions<Pinned>, format: Format, now: Timestamp) -> String {
     let newest_first: Vec<&Row<Pinned>> = found.rows.iter().rev().collect();
     match format {

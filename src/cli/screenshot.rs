@@ -12,32 +12,32 @@ use crate::connect::{Environment, Options};
 /// What to draw, and how.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
-    /// The screen, as one would type it after ':' in the terminal UI
+    /// The screen, by the name that you type after ':' in the terminal UI
     #[arg(default_value = "matrix")]
     pub screen: String,
-    /// Columns and rows
+    /// The size: columns x rows
     #[arg(long, value_name = "COLUMNSxROWS", default_value = "120x40", value_parser = size)]
     pub size: (u16, u16),
-    /// What it is written as
+    /// The format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
     /// The theme
     #[arg(long, value_name = "NAME")]
     pub theme: Option<String>,
-    /// Draw nothing but ASCII characters
+    /// Draw only ASCII characters
     #[arg(long)]
     pub ascii: bool,
-    /// Draw an SVG in the frame of a window
+    /// Draw a window frame around an SVG
     #[arg(long)]
     pub frame: bool,
 }
 
-/// What a screen is written as.
+/// The formats of a screenshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Characters alone
+    /// Plain text
     Text,
-    /// Characters and their colours, for a terminal
+    /// Text with colours, for a terminal
     Ansi,
     /// A picture
     Svg,
@@ -69,7 +69,7 @@ fn size(text: &str) -> Result<(u16, u16), String> {
     let [smallest, largest] = SIZES;
     let sides = text.split_once('x');
     let sides = sides.and_then(|(columns, rows)| Some((columns.parse().ok()?, rows.parse().ok()?)));
-    let sides: (u16, u16) = sides.ok_or("columns and rows are wanted, as in 120x40")?;
+    let sides: (u16, u16) = sides.ok_or("write columns and rows as 120x40")?;
     let fits = |side: u16, smallest, largest| (smallest..=largest).contains(&side);
     match fits(sides.0, smallest.0, largest.0) && fits(sides.1, smallest.1, largest.1) {
         true => Ok(sides),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::connect::{Connection, Options};
+use super::connect::{self, Connection, Options};
 use super::error::{Error, Exit};
 use crate::engine::plan::Asked;
 use crate::engine::rules::Refusal;
@@ -37,7 +37,7 @@ impl Server {
                 "behind"
             };
             say(format!(
-                "this machine's clock is {apart} {way} the target's, which is the one that counts"
+                "this machine's clock is {apart} {way} the target's; bowline uses the target's time"
             ));
         }
         let now = now.checked_add(ahead).unwrap_or(now);
@@ -72,7 +72,7 @@ pub(super) async fn live(
     sources: &[Source],
 ) -> Result<Feed, Error> {
     let feed = Feed::start(&connection.client, Some(&connection.namespace));
-    settled(feed, options, sources).await
+    settled(feed, connection, options, sources).await
 }
 
 /// Follows all namespaces of a connection, once what is asked for of them is known.
@@ -81,16 +81,27 @@ pub(super) async fn live_everywhere(
     options: &Options,
     sources: &[Source],
 ) -> Result<Feed, Error> {
-    settled(Feed::start(&connection.client, None), options, sources).await
+    let feed = Feed::start(&connection.client, None);
+    settled(feed, connection, options, sources).await
 }
 
-async fn settled(mut feed: Feed, options: &Options, sources: &[Source]) -> Result<Feed, Error> {
+async fn settled(
+    mut feed: Feed,
+    connection: &Connection,
+    options: &Options,
+    sources: &[Source],
+) -> Result<Feed, Error> {
     let patience = options.request_timeout.unwrap_or(Duration::from_secs(30));
-    let is_settled = |world: &World| world.are_live(sources) || denied(world, sources).is_some();
+    let is_settled = |world: &World| world.are_known(sources) || denied(world, sources).is_some();
     let in_time = tokio::time::timeout(patience, feed.until(is_settled)).await;
     let wrong = {
         let world = feed.world();
+        let absent = sources.iter().filter(|source| world.is_absent(**source));
+        let absent: Vec<_> = absent.map(|source| source.kind()).collect();
         match (in_time, denied(&world, sources)) {
+            (Ok(()), None) if !absent.is_empty() => {
+                Some(connect::Error::absent(&connection.target, &absent).into())
+            }
             (Ok(()), None) => None,
             (_, Some(why)) => Some(Error::new(Exit::NotAllowed, why)),
             (Err(_), None) => Some(not_live(&world, sources)),
@@ -122,12 +133,9 @@ fn not_live(world: &World, sources: &[Source]) -> Error {
             Freshness::Stale { why, .. } => Some(why.clone()),
             _ => None,
         });
-    let why = why.unwrap_or_else(|| "it did not list everything in time".to_owned());
-    Error::new(
-        Exit::Unreachable,
-        format!("the target does not answer: {why}"),
-    )
-    .with_hint("does kubectl cluster-info reach it? --request-timeout waits longer")
+    let why = why.unwrap_or_else(|| "the target did not list all objects in time".to_owned());
+    Error::new(Exit::Unreachable, format!("cannot reach the target: {why}"))
+        .with_hint("check the connection with kubectl cluster-info; --request-timeout waits longer")
 }
 
 pub(super) fn refused(refusals: Vec<Refusal>) -> Error {
@@ -136,18 +144,9 @@ pub(super) fn refused(refusals: Vec<Refusal>) -> Error {
         Some(refusal) if refusal.is_rule() => Exit::Refused,
         _ => Exit::Failed,
     };
-    let mut hints: Vec<String> = Vec::new();
-    for hint in refusals.iter().filter_map(Refusal::hint) {
-        if !hints.contains(&hint) {
-            hints.push(hint);
-        }
-    }
     let messages: Vec<_> = refusals.iter().map(ToString::to_string).collect();
-    let error = Error::new(exit, messages.join("\n"));
-    match hints.is_empty() {
-        true => error,
-        false => error.with_hint(hints.join("\nhint: ")),
-    }
+    let hints = refusals.iter().filter_map(Refusal::hint);
+    hints.fold(Error::new(exit, messages.join("\n")), Error::and_hint)
 }
 
 /// Returns the component that is meant: the one that was named, else that of the configuration.
@@ -156,8 +155,8 @@ pub(super) fn component(connection: &Connection, named: Option<&str>) -> Result<
     meant.map(str::to_owned).ok_or_else(|| {
         Error::new(
             Exit::Usage,
-            "no component was named, and the configuration names none here",
+            "the component is missing, and the configuration names none for this directory or context",
         )
-        .with_hint("name one, or --all where there is that")
+        .with_hint("name a component, or use --all with verbs that have it")
     })
 }

@@ -1,5 +1,7 @@
 //! `bowline status`: components against environments, and what runs in each.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -7,46 +9,60 @@ use serde_json::{Value, json};
 use super::connect::{self, Environment, Options};
 use super::error::{Error, Exit};
 use super::output::{self, Format};
-use super::session::live;
+use super::session::{live, live_everywhere};
+use crate::api::condition;
+use crate::api::environment::PipelineFault;
+use crate::embedded::tree::LeftOutPin;
 use crate::engine::matrix::{self, Cell, Columns, Health};
-use crate::engine::rules::Refusal;
 use crate::engine::world::{Source, World};
 
 /// What `status` can be told.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The component; all of them where it is left out
+    /// The component [default: all]
     component: Option<String>,
-    /// The form of the result
+    /// List the objects of all namespaces
+    #[arg(short = 'A', long)]
+    all_namespaces: bool,
+    /// The output format
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
 }
 
-/// Returns the matrix of a namespace.
+/// Returns the matrix of a namespace, or of all.
 pub async fn run(
     arguments: &Arguments,
     options: &Options,
     environment: &Environment,
     now: Timestamp,
+    say: &mut dyn FnMut(String),
 ) -> Result<String, Error> {
     let connection = connect::connect(options, environment).await?;
-    let feed = live(&connection, options, &Source::OF_MOVES).await?;
+    let feed = match arguments.all_namespaces {
+        true => live_everywhere(&connection, options, &Source::OF_MOVES).await?,
+        false => live(&connection, options, &Source::OF_MOVES).await?,
+    };
     let world = feed.world();
-    let mut matrix = Matrix::of(&world, &connection.namespace, now)?;
+    let namespace = (!arguments.all_namespaces).then_some(connection.namespace.as_str());
+    let mut matrix = Matrix::of(&world, namespace, now);
+    if let Some(repository) = &connection.repository {
+        matrix.leave_out(repository.tree.left_out_pins(), namespace);
+    }
     if let Some(component) = &arguments.component {
         matrix.rows.retain(|row| row.component == *component);
         if matrix.rows.is_empty() {
-            let message = format!("there is no component {component} that is deployed or released");
+            let message = format!("component {component} has no release and is not deployed");
             return Err(Error::new(Exit::Failed, message));
         }
     }
+    matrix.warning().into_iter().for_each(say);
     Ok(match arguments.output {
         Format::Json => output::json(&matrix.value()),
         Format::Yaml => output::yaml(&matrix.value()),
         Format::Name => matrix
             .rows
             .iter()
-            .map(|row| format!("component.openchoreo.dev/{}\n", row.component))
+            .map(|row| output::name_line("component.openchoreo.dev", &row.component))
             .collect(),
         Format::Table | Format::Wide => matrix.text(),
     })
@@ -56,9 +72,16 @@ pub async fn run(
 pub struct Matrix {
     environments: Vec<String>,
     rows: Vec<Row>,
+    /// The namespaces, components and environments of ReleasePins that are not checked out.
+    left_out: BTreeSet<(String, String, String)>,
+    /// The faults of the pipelines.
+    faults: Vec<PipelineFault>,
+    /// Whether each row names its namespace.
+    all_namespaces: bool,
 }
 
 struct Row {
+    namespace: String,
     component: String,
     /// One per environment; None where it is not deployed.
     cells: Vec<Option<Shown>>,
@@ -69,6 +92,8 @@ struct Shown {
     release: String,
     version: String,
     health: Health,
+    /// The reason and the message of a ReleasePin that fails.
+    reason: Option<(String, String)>,
     behind: Option<usize>,
     held: bool,
     /// Whether a hold is there that has ended.
@@ -82,7 +107,16 @@ impl Shown {
         Self {
             release: cell.release.to_owned(),
             version: cell.version.to_owned(),
-            health: cell.told,
+            health: cell.health(),
+            reason: match cell.health() {
+                Health::Missing => Some((
+                    condition::RELEASE_MISSING.to_owned(),
+                    format!("there is no release {}", cell.release),
+                )),
+                _ => cell
+                    .reason
+                    .map(|(reason, message)| (reason.to_owned(), message.to_owned())),
+            },
             behind: cell.behind,
             held: cell.held > 0,
             expired: cell.expired() > 0,
@@ -103,20 +137,17 @@ fn glyph(health: Health) -> char {
 }
 
 impl Matrix {
-    /// Reads the matrix of a namespace off the read model.
-    pub fn of(world: &World, namespace: &str, now: Timestamp) -> Result<Self, Error> {
-        let columns = Columns::of(world, Some(namespace));
-        if let Some(cycle) = columns.cycle() {
-            let refusal = Refusal::Cycle(cycle.clone());
-            let error = Error::new(Exit::Failed, refusal.to_string());
-            return Err(error.with_hint(refusal.hint().unwrap_or_default()));
-        }
+    /// Reads the matrix of a namespace, or of all, from the read model.
+    pub fn of(world: &World, namespace: Option<&str>, now: Timestamp) -> Self {
+        let columns = Columns::of(world, namespace);
         let components = world.components();
-        let components = components.filter(|key| &*key.namespace == namespace);
+        let components =
+            components.filter(|key| namespace.is_none_or(|wanted| &*key.namespace == wanted));
         let mut rows: Vec<Row> = components
             .map(|component| {
                 let cells = matrix::row(world, &columns, component, now);
                 Row {
+                    namespace: component.namespace.to_string(),
                     component: component.name.to_string(),
                     cells: cells
                         .iter()
@@ -130,62 +161,165 @@ impl Matrix {
                 }
             })
             .collect();
-        rows.sort_by(|one, other| one.component.cmp(&other.component));
+        let place = |row: &Row| (row.namespace.clone(), row.component.clone());
+        rows.sort_by_cached_key(place);
         let environments = columns
             .names()
             .iter()
             .map(|name| name.to_string())
             .collect();
-        Ok(Self { environments, rows })
+        Self {
+            environments,
+            rows,
+            left_out: BTreeSet::new(),
+            faults: columns.faults().cloned().collect(),
+            all_namespaces: namespace.is_none(),
+        }
+    }
+
+    /// Takes in the ReleasePins that a sparse checkout leaves out: their releases are not known.
+    fn leave_out(&mut self, pins: Vec<LeftOutPin>, namespace: Option<&str>) {
+        let is_wanted = |pin: &LeftOutPin| namespace.is_none_or(|wanted| pin.namespace == wanted);
+        for pin in pins.into_iter().filter(is_wanted) {
+            if !self.environments.contains(&pin.environment) {
+                self.environments.push(pin.environment.clone());
+            }
+            let is_its =
+                |row: &Row| row.component == pin.component && row.namespace == pin.namespace;
+            if !self.rows.iter().any(is_its) {
+                self.rows.push(Row {
+                    namespace: pin.namespace.clone(),
+                    component: pin.component.clone(),
+                    cells: Vec::new(),
+                });
+            }
+            self.left_out
+                .insert((pin.namespace, pin.component, pin.environment));
+        }
+        self.rows
+            .sort_by_cached_key(|row| (row.namespace.clone(), row.component.clone()));
+        for row in &mut self.rows {
+            row.cells.resize_with(self.environments.len(), || None);
+        }
+    }
+
+    fn is_left_out(&self, row: &Row, environment: &str) -> bool {
+        let (namespace, component) = (row.namespace.clone(), row.component.clone());
+        self.left_out
+            .contains(&(namespace, component, environment.to_owned()))
+    }
+
+    /// Names the shown ReleasePins that are not checked out.
+    fn warning(&self) -> Option<String> {
+        let is_shown = |component: &str| self.rows.iter().any(|row| row.component == component);
+        let left_out = self
+            .left_out
+            .iter()
+            .filter(|(_, component, _)| is_shown(component));
+        let names: Vec<String> = left_out
+            .map(|(_, component, environment)| format!("{component} in {environment}"))
+            .collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "warning: not checked out, so the release is not known: {}; git sparse-checkout add their directories",
+                names.join(", ")
+            )
+        })
+    }
+
+    /// Returns a line for everything that fails: first the pipelines, then the ReleasePins.
+    fn failures(&self) -> Vec<String> {
+        let faults = self.faults.iter();
+        let mut lines: Vec<String> = faults
+            .map(|fault| format!("{fault}\n  hint: {}", fault.hint()))
+            .collect();
+        for row in &self.rows {
+            for (environment, cell) in self.environments.iter().zip(&row.cells) {
+                let reason = cell.as_ref().and_then(|cell| cell.reason.as_ref());
+                if let Some((reason, message)) = reason {
+                    let component = &row.component;
+                    lines.push(format!("{component} in {environment}: {reason}: {message}"));
+                }
+            }
+        }
+        lines
     }
 
     /// Draws the matrix.
     pub fn text(&self) -> String {
-        let first = "COMPONENT".to_owned();
-        let header = self.environments.iter().map(|name| name.to_uppercase());
-        let mut table: Vec<Vec<String>> = vec![std::iter::once(first).chain(header).collect()];
+        let namespace = |name: &str| self.all_namespaces.then(|| name.to_owned());
+        let mut header: Vec<String> = namespace("NAMESPACE").into_iter().collect();
+        header.push("COMPONENT".to_owned());
+        header.extend(self.environments.iter().map(|name| name.to_uppercase()));
+        let mut table = vec![header];
         for row in &self.rows {
-            let cells = row.cells.iter().map(|cell| match cell {
+            let mut cells: Vec<String> = namespace(&row.namespace).into_iter().collect();
+            cells.push(row.component.clone());
+            let shown = row.cells.iter().zip(&self.environments);
+            cells.extend(shown.map(|(cell, environment)| match cell {
+                None if self.is_left_out(row, environment) => "?".to_owned(),
                 None => "·".to_owned(),
                 Some(cell) => cell.text(),
-            });
-            table.push(
-                std::iter::once(row.component.clone())
-                    .chain(cells)
-                    .collect(),
-            );
+            }));
+            table.push(cells);
         }
-        let legend = "● ready   ◐ progressing   ✖ degraded   ⚓ held   -n behind   · not deployed";
+        let legend = "● ready   ◐ progressing   ✖ degraded   ⚓ held   ↑n behind   · not deployed";
         let mut cells = self.rows.iter().flat_map(|row| row.cells.iter().flatten());
-        let unknown = match cells.any(|cell| cell.health == Health::Unknown) {
+        let is_unknown = cells.any(|cell| cell.health == Health::Unknown);
+        let unknown = match is_unknown || !self.left_out.is_empty() {
             true => "   ? not known",
             false => "",
         };
-        format!("{}\n{legend}{unknown}\n", output::table(&table))
+        let mut text = format!("{}\n{legend}{unknown}\n", output::table(&table));
+        for line in self.failures() {
+            text += &format!("✖ {line}\n");
+        }
+        text
     }
 
     fn value(&self) -> Value {
         let rows = self.rows.iter().map(|row| {
             let cells = self.environments.iter().zip(&row.cells);
             let cells = cells.filter_map(|(environment, cell)| {
+                if cell.is_none() && self.is_left_out(row, environment) {
+                    let health = Health::Unknown.word();
+                    return Some(json!({
+                        "environment": environment, "release": null, "health": health, "leftOut": true,
+                    }));
+                }
                 let cell = cell.as_ref()?;
                 Some(json!({
                     "environment": environment, "release": cell.release, "version": cell.version,
-                    "health": cell.health.word(), "behind": cell.behind, "held": cell.held, "holdExpired": cell.expired,
+                    "health": cell.health.word(),
+                    "reason": cell.reason.as_ref().map(|(reason, _)| reason),
+                    "message": cell.reason.as_ref().map(|(_, message)| message),
+                    "behind": cell.behind, "held": cell.held, "holdExpired": cell.expired,
                     "runs": cell.runs,
                 }))
             });
-            json!({"component": row.component, "environments": cells.collect::<Vec<_>>()})
+            json!({
+                "namespace": row.namespace, "component": row.component,
+                "environments": cells.collect::<Vec<_>>(),
+            })
         });
-        json!({"environments": self.environments, "components": rows.collect::<Vec<_>>()})
+        let faults = self.faults.iter().map(|fault| {
+            json!({"reason": fault.reason(), "message": fault.to_string(), "hint": fault.hint()})
+        });
+        json!({
+            "environments": self.environments, "components": rows.collect::<Vec<_>>(),
+            "pipelineFaults": faults.collect::<Vec<_>>(),
+        })
     }
 }
 
 impl Shown {
     fn text(&self) -> String {
         let mut text = format!("{} {}", glyph(self.health), self.version);
+        if let Some((reason, _)) = &self.reason {
+            text += &format!(" {reason}");
+        }
         if let Some(behind @ 1..) = self.behind {
-            text += &format!(" -{behind}");
+            text += &format!(" ↑{behind}");
         }
         if self.held {
             text += " ⚓";

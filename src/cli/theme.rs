@@ -18,16 +18,16 @@ const DIRECTORY: &str = "themes";
 /// What `theme` can be told.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Make a theme of a skin of k9s
+    /// Convert a k9s skin to a theme
     Import(Import),
 }
 
 /// What `theme import` can be told.
 #[derive(Args, Debug)]
 pub struct Import {
-    /// The skin, a YAML file
+    /// The skin (a YAML file)
     file: PathBuf,
-    /// Keep the theme under this name; it is printed where this is left out
+    /// Save the theme under this name [default: print it]
     #[arg(long, value_name = "NAME", value_parser = name)]
     name: Option<String>,
 }
@@ -42,7 +42,7 @@ pub fn run(
     let origin = file.display().to_string();
     let no_skin = |why: &str| {
         Error::new(Exit::Failed, format!("{origin}: {why}"))
-            .with_hint("skins are the files in k9s/skins of the configuration directory of k9s")
+            .with_hint("k9s keeps skins in the directory skins of its configuration directory")
     };
     let text = std::fs::read_to_string(file).map_err(|error| no_skin(&error.to_string()))?;
     let documents = yaml::documents(&origin, &text)
@@ -51,7 +51,8 @@ pub fn run(
     let converted = documents
         .first()
         .and_then(|document| skin::convert(&short, &document.value));
-    let converted = converted.ok_or_else(|| no_skin("it is no skin: nothing is under k9s"))?;
+    let converted =
+        converted.ok_or_else(|| no_skin("the file is not a k9s skin: it has no key k9s"))?;
     for warning in converted.warnings {
         say(format!("warning: {origin}: {warning}"));
     }
@@ -66,8 +67,8 @@ pub fn run(
 /// Writes a theme where the terminal UI finds it; what is there stays.
 fn keep(name: &str, theme: &str, config_dir: Option<&Path>) -> Result<PathBuf, Error> {
     let Some(config_dir) = config_dir else {
-        let why = "there is no home directory to keep a theme in";
-        return Err(Error::new(Exit::Failed, why).with_hint("leave --name out to print it"));
+        let why = "there is no home directory for the theme";
+        return Err(Error::new(Exit::Failed, why).with_hint("leave out --name to print the theme"));
     };
     let directory = config_dir.join(DIRECTORY);
     let path = directory.join(format!("{name}.toml"));
@@ -77,7 +78,7 @@ fn keep(name: &str, theme: &str, config_dir: Option<&Path>) -> Result<PathBuf, E
     let mut file = match std::fs::File::create_new(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let what = format!("there is a theme {name} already: {}", path.display());
+            let what = format!("theme {name} already exists: {}", path.display());
             return Err(Error::new(Exit::Conflict, what)
                 .with_hint("choose another --name, or remove that file first"));
         }
@@ -90,7 +91,7 @@ fn keep(name: &str, theme: &str, config_dir: Option<&Path>) -> Result<PathBuf, E
 fn name(text: &str) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if text.is_empty() || text.starts_with(['.', '-']) || !text.chars().all(fits) {
-        return Err("a name has letters, digits, -, _ and .".to_owned());
+        return Err("a name consists of letters, digits, -, _ and .".to_owned());
     }
     Ok(text.to_owned())
 }

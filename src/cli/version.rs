@@ -1,17 +1,22 @@
 //! `bowline version`: this program, and the server that a target leads to.
 
 use clap::Args;
+use serde_json::{Map, Value};
 
 use super::connect::{self, Environment, Options};
 use super::error::Error;
+use super::output::{self, Format};
 use crate::text;
 
-/// What `version` can be told.
+/// The arguments of `version`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// Ask the target for its version as well
+    /// Print the version of the target too
     #[arg(long)]
     server: bool,
+    /// The output format
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
 }
 
 /// Returns what `version` prints.
@@ -20,12 +25,25 @@ pub async fn run(
     options: &Options,
     environment: &Environment,
 ) -> Result<String, Error> {
-    let mut lines = format!("bowline {}\n", env!("CARGO_PKG_VERSION"));
+    let mut facts = vec![("bowline", env!("CARGO_PKG_VERSION").to_owned())];
     if arguments.server {
         let connection = connect::connect(options, environment).await?;
         let server = connection.client.apiserver_version().await?;
-        lines += &format!("server {}\n", text::clean(&server.git_version));
-        lines += &format!("target {}\n", text::clean(&connection.target.to_string()));
+        facts.push(("server", server.git_version));
+        facts.push(("target", connection.target.to_string()));
     }
-    Ok(lines)
+    let value = || -> Map<String, Value> {
+        let facts = facts.iter();
+        facts
+            .map(|(name, fact)| ((*name).to_owned(), fact.as_str().into()))
+            .collect()
+    };
+    Ok(match arguments.output {
+        Format::Json => output::json(&value()),
+        Format::Yaml => output::yaml(&value()),
+        Format::Table | Format::Wide | Format::Name => facts
+            .iter()
+            .map(|(name, fact)| format!("{name} {}\n", text::line(fact)))
+            .collect(),
+    })
 }

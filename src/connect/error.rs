@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use kube::client::AuthError;
 use kube::config::{InClusterError, KubeconfigError};
+use kube::core::{ApiResource, Status};
 
 use super::DeadlineExceeded;
 use super::config::NoConfig;
+use super::{Target, kinds};
 use crate::embedded::OpenError;
 use crate::embedded::tree::TreeError;
 
@@ -15,7 +17,7 @@ use crate::embedded::tree::TreeError;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// `--context` names nothing.
-    #[error("there is no context {name} in the kubeconfig")]
+    #[error("the kubeconfig has no context {name}")]
     NoSuchContext {
         /// The name asked for.
         name: String,
@@ -31,6 +33,14 @@ pub enum Error {
     /// A data plane is to be the embedded store, and there is none.
     #[error("the control plane is a cluster, which has no embedded data plane")]
     NoEmbeddedPlane,
+    /// The kubeconfig of the data planes is missing.
+    #[error("there is no kubeconfig {} with the context {name}", file.display())]
+    NoPlaneKubeconfig {
+        /// The context that a DataPlane names.
+        name: String,
+        /// The file that was looked for.
+        file: PathBuf,
+    },
     /// A kubeconfig cannot be read.
     #[error("kubeconfig {}: {source}", file.display())]
     Kubeconfig {
@@ -91,7 +101,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The embedded store does not open.
-    #[error("embedded store {}: {source}", file.display())]
+    #[error("embedded store: {source}")]
     Store {
         /// The file.
         file: PathBuf,
@@ -114,6 +124,26 @@ pub enum Error {
         /// What it said.
         error: Box<kube::Error>,
     },
+    /// A cluster does not have kinds that the command needs.
+    #[error(
+        "{target} does not have the kinds {kinds}: bowline is not installed there, or only in part; nothing is wrong with the cluster"
+    )]
+    KindsAbsent {
+        /// The target.
+        target: String,
+        /// The kinds, by group and version.
+        kinds: String,
+        /// The flag that chooses the target; empty where no flag does.
+        flag: String,
+    },
+    /// A cluster does not answer.
+    #[error("{target} does not answer: {}", explain(error))]
+    Unanswered {
+        /// The target.
+        target: String,
+        /// The error of the request.
+        error: Box<kube::Error>,
+    },
 }
 
 /// The kinds of failure that callers tell apart.
@@ -127,31 +157,51 @@ pub enum Failure {
     NotAllowed,
     /// Nobody answered, or not in time.
     Unreachable,
+    /// The server does not have a kind that the command needs.
+    NotInstalled,
     /// Everything else.
     Other,
 }
 
 impl Error {
+    /// Makes the error of a target that does not have some kinds.
+    pub fn absent(target: &Target, absent: &[ApiResource]) -> Self {
+        let flag = match target {
+            Target::Context { name, .. } => format!(" --context {name}"),
+            Target::Pod | Target::Embedded { .. } | Target::Repository { .. } => String::new(),
+        };
+        Error::KindsAbsent {
+            target: target.to_string(),
+            kinds: kinds::listed(absent),
+            flag,
+        }
+    }
+
     /// Says of which kind the error is.
     pub fn failure(&self) -> Failure {
         match self {
             Error::NoSuchContext { .. }
             | Error::NoCurrentContext
             | Error::NoEmbeddedPlane
+            | Error::NoPlaneKubeconfig { .. }
             | Error::Config(_)
             | Error::Kubeconfig { .. }
             | Error::Context { .. }
             | Error::NoDataDirectory => Failure::Usage,
             Error::PluginWantsTerminal { .. } | Error::PluginTooSlow { .. } => Failure::NotAllowed,
-            Error::Client { error, .. } | Error::Beside { error, .. } => failure(error),
+            Error::KindsAbsent { .. } => Failure::NotInstalled,
+            Error::Client { error, .. }
+            | Error::Beside { error, .. }
+            | Error::Unanswered { error, .. } => failure(error),
             Error::Repository { source, .. } => match **source {
                 TreeError::Git(_) | TreeError::Layout { .. } => Failure::Usage,
                 _ => Failure::Other,
             },
-            Error::Pod(_)
-            | Error::Interrupted(_)
-            | Error::DataDirectory { .. }
-            | Error::Store { .. } => Failure::Other,
+            Error::Store { source, .. } => match **source {
+                OpenError::Absent(_) | OpenError::IsFolder(_) => Failure::Usage,
+                _ => Failure::Other,
+            },
+            Error::Pod(_) | Error::Interrupted(_) | Error::DataDirectory { .. } => Failure::Other,
         }
     }
 
@@ -161,16 +211,25 @@ impl Error {
             Error::NoSuchContext { known, .. } if known.is_empty() => {
                 Some("the kubeconfig has no contexts; --embedded needs none".to_owned())
             }
-            Error::NoSuchContext { known, .. } => Some(format!("there are: {}", known.join(", "))),
+            Error::NoSuchContext { known, .. } => Some(format!("the contexts are: {}", known.join(", "))),
             Error::NoCurrentContext => {
                 Some("name one with --context NAME, or use --embedded".to_owned())
             }
             Error::NoEmbeddedPlane => {
                 Some("give the DataPlane inCluster: {} or context: {name: NAME}".to_owned())
             }
+            Error::NoPlaneKubeconfig { .. } => Some(
+                "in a cluster, put a kubeconfig under the key config of the Secret bowline-kubeconfig in namespace bowline-system".to_owned(),
+            ),
             Error::PluginWantsTerminal { command, .. } => Some(format!(
                 "set interactiveMode: IfAvailable for it and log in with {command} beforehand"
             )),
+            Error::KindsAbsent { flag, .. } => Some(format!(
+                "bowline install{flag} installs the kinds; bowline get deployments{flag} lists the existing objects"
+            )),
+            Error::Unanswered { .. } => Some(
+                "check the connection with kubectl cluster-info; --request-timeout waits longer".to_owned(),
+            ),
             Error::NoDataDirectory => Some("name the file with --embedded=FILE".to_owned()),
             Error::Client { error, .. } if failure(error) == Failure::NotAllowed => {
                 Some("log in again outside bowline, then repeat".to_owned())
@@ -185,6 +244,8 @@ pub fn failure(error: &kube::Error) -> Failure {
     match error {
         kube::Error::Api(status) => match status.code {
             401 | 403 => Failure::NotAllowed,
+            404 if is_kind_absent(status) => Failure::NotInstalled,
+            _ if is_denied_by_policy(status) => Failure::NotAllowed,
             409 => Failure::Conflict,
             503 | 504 => Failure::Unreachable,
             _ => Failure::Other,
@@ -192,11 +253,38 @@ pub fn failure(error: &kube::Error) -> Failure {
         kube::Error::Auth(_) => Failure::NotAllowed,
         // Credentials are renewed inside the stack and fail as one of its services.
         kube::Error::Service(source) if source.is::<AuthError>() => Failure::NotAllowed,
-        kube::Error::Service(source) if source.is::<DeadlineExceeded>() => Failure::Unreachable,
         kube::Error::Service(_) | kube::Error::HyperError(_) => Failure::Unreachable,
         kube::Error::ReadEvents(_) => Failure::Unreachable,
         _ => Failure::Other,
     }
+}
+
+/// Tells whether an answer says that the server does not have the kind, and not that an object is missing.
+fn is_kind_absent(status: &Status) -> bool {
+    // A group that the server does not know, and a kind that a known group does not have.
+    let words = [
+        "404 page not found",
+        "the server could not find the requested resource",
+    ];
+    status.code == 404 && words.contains(&status.message.trim())
+}
+
+/// Tells whether a request ended because the answer did not come in time.
+pub(super) fn is_deadline(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Service(source) if source.is::<DeadlineExceeded>())
+}
+
+/// Tells whether an admission policy or a webhook denied a request. Its author chooses the code: without a
+/// reason, a ValidatingAdmissionPolicy answers 422, as for an object that the schema refuses.
+fn is_denied_by_policy(status: &kube::core::Status) -> bool {
+    let message = &status.message;
+    let has = |begin: &str, end: &str| {
+        let at = message.find(begin);
+        at.is_some_and(|at| message[at..].contains(end))
+    };
+    matches!(status.code, 400..500)
+        && (has("ValidatingAdmissionPolicy '", " denied request: ")
+            || has("admission webhook \"", " denied the request"))
 }
 
 /// Says what went wrong with a request, without what a credential plugin printed:
@@ -217,9 +305,12 @@ pub fn explain(error: &kube::Error) -> String {
             )
         }
         (Some(AuthError::AuthExecParse(_)), _) => {
-            "the credential plugin printed something that is no ExecCredential".to_owned()
+            "the output of the credential plugin is not an ExecCredential".to_owned()
         }
         (Some(error), _) => with_causes(error),
+        (None, kube::Error::Api(status)) if is_kind_absent(status) => {
+            "the server does not have this kind".to_owned()
+        }
         (None, kube::Error::Api(status)) if !status.message.is_empty() => status.message.clone(),
         // The library's own word for it ("ServiceError") says nothing to a person.
         (None, kube::Error::Service(source)) => with_causes(source.as_ref()),

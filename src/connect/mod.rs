@@ -5,9 +5,11 @@
 //! the backend. Nothing here reads the process's environment: it comes in as
 //! [`Environment`].
 
+mod address;
 mod config;
 mod deadline;
 mod error;
+pub mod kinds;
 mod planes;
 pub mod plugin;
 mod readonly;
@@ -26,14 +28,16 @@ use bytes::Bytes;
 use http::{Request, Response};
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::ApiResource;
 use tower::retry::Retry;
 use tower::{BoxError, Service, ServiceExt};
 
-use crate::embedded::Embedded;
+use crate::embedded::{Embedded, OpenError};
 use crate::git::WorkTree;
 use config::Config;
 pub use config::Looks;
 
+pub use address::Address;
 pub use deadline::{DeadlineExceeded, Deadlines};
 pub use error::{Error, Failure, explain, failure};
 pub use planes::DataPlanes;
@@ -74,6 +78,10 @@ pub struct Options {
     pub readonly: bool,
     /// `--request-timeout`: the deadline of a request, head and body.
     pub request_timeout: Option<Duration>,
+    /// Whether `connect` returns before it has read the cluster beside a repository, as a screen needs it.
+    pub asks_cluster_later: bool,
+    /// The kinds that a cluster must have for the command; an embedded store and a repository have all.
+    pub kinds: Vec<ApiResource>,
 }
 
 /// What the process's surroundings say.
@@ -175,6 +183,16 @@ impl Connection {
     pub fn work_tree(&self) -> Option<&WorkTree> {
         let repository = self.repository.as_ref();
         repository.map(|repository| repository.tree.work())
+    }
+
+    /// Refuses a cluster that does not have all of some kinds; an embedded store and a repository have all.
+    pub async fn require(&self, kinds: &[ApiResource]) -> Result<(), Error> {
+        match &self.target {
+            Target::Context { .. } | Target::Pod => {
+                kinds::require(&self.client, kinds, &self.target).await
+            }
+            Target::Embedded { .. } | Target::Repository { .. } => Ok(()),
+        }
     }
 
     /// Tells whether only reads pass until somebody arms it.
@@ -319,18 +337,11 @@ fn read_kubeconfig(options: &Options, environment: &Environment) -> Result<Kubec
     if let Some(file) = &options.kubeconfig {
         return read(file);
     }
-    let listed: Vec<PathBuf> = match &environment.kubeconfig {
-        Some(list) if !list.is_empty() => std::env::split_paths(list)
-            .filter(|file| !file.as_os_str().is_empty())
-            .collect(),
-        _ => environment
-            .home
-            .iter()
-            .map(|home| home.join(".kube").join("config"))
-            .collect(),
-    };
     let mut merged = Kubeconfig::default();
-    for file in listed.iter().filter(|file| file.exists()) {
+    for file in listed_kubeconfigs(environment)
+        .iter()
+        .filter(|file| file.exists())
+    {
         merged = merged
             .merge(read(file)?)
             .map_err(|source| Error::Kubeconfig {
@@ -341,10 +352,24 @@ fn read_kubeconfig(options: &Options, environment: &Environment) -> Result<Kubec
     Ok(merged)
 }
 
+/// Returns the files that `KUBECONFIG` lists, or else the user's own; none of them need be there.
+fn listed_kubeconfigs(environment: &Environment) -> Vec<PathBuf> {
+    match &environment.kubeconfig {
+        Some(list) if !list.is_empty() => std::env::split_paths(list)
+            .filter(|file| !file.as_os_str().is_empty())
+            .collect(),
+        _ => environment
+            .home
+            .iter()
+            .map(|home| home.join(".kube").join("config"))
+            .collect(),
+    }
+}
+
 /// Makes the client of the target that flags and environment choose.
 ///
-/// Does not ask the server anything yet: a cluster that is down is found by the
-/// first request.
+/// Asks a cluster only whether it has the kinds that the options name; without any,
+/// a cluster that is down is found by the first request.
 pub async fn connect(options: &Options, environment: &Environment) -> Result<Connection, Error> {
     let target = choose(options, environment)?;
     let deadlines = deadlines(options);
@@ -381,7 +406,10 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
             )
         }
         Target::Embedded { file } => {
-            let store = open_store(file, options, environment).await?;
+            let store = match options.readonly {
+                true => read_store(file, options, environment).await?,
+                false => open_store(file, options, environment).await?,
+            };
             let namespace = options
                 .namespace
                 .clone()
@@ -408,7 +436,7 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
             cluster(config, "in this pod", options, environment, &bars).await?
         }
     };
-    Ok(Connection {
+    let connection = Connection {
         client,
         target,
         namespace,
@@ -417,7 +445,9 @@ pub async fn connect(options: &Options, environment: &Environment) -> Result<Con
         repository,
         bars,
         unbarred,
-    })
+    };
+    connection.require(&options.kinds).await?;
+    Ok(connection)
 }
 
 /// Opens the embedded store that the flags name, or the user's own.
@@ -450,12 +480,26 @@ async fn open_store(
         })?;
     }
     let user = options.impersonate.as_deref().unwrap_or(&environment.user);
-    Embedded::open(file, user)
-        .await
-        .map_err(|source| Error::Store {
-            file: file.to_owned(),
-            source: Box::new(source),
-        })
+    let opened = Embedded::open(file, user).await;
+    opened.map_err(|source| no_store(file, source))
+}
+
+/// Opens an embedded store that is there, without changing anything on the disk.
+async fn read_store(
+    file: &Path,
+    options: &Options,
+    environment: &Environment,
+) -> Result<Embedded, Error> {
+    let user = options.impersonate.as_deref().unwrap_or(&environment.user);
+    let opened = Embedded::open_readonly(file, user).await;
+    opened.map_err(|source| no_store(file, source))
+}
+
+fn no_store(file: &Path, source: OpenError) -> Error {
+    Error::Store {
+        file: file.to_owned(),
+        source: Box::new(source),
+    }
 }
 
 fn make_private(directory: &Path) -> std::io::Result<()> {

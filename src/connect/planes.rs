@@ -1,6 +1,7 @@
 //! From a DataPlane to a client: the cluster or store that holds it, or a context of the kubeconfig.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use kube::Client;
@@ -42,6 +43,21 @@ impl DataPlanes {
             contexts: Contexts::Kubeconfig(Arc::new((others, environment.clone()))),
             around: None,
         }
+    }
+
+    /// Finds contexts in a kubeconfig of their own. The file may appear and change later: it is read for
+    /// each client.
+    pub fn in_file(
+        connection: &Connection,
+        file: &Path,
+        options: &Options,
+        environment: &Environment,
+    ) -> Self {
+        let options = Options {
+            kubeconfig: Some(file.to_owned()),
+            ..options.clone()
+        };
+        Self::of(connection, &options, environment)
     }
 
     /// Leads to these clients and nowhere else.
@@ -89,7 +105,14 @@ impl Contexts {
                     context: Some(name.to_owned()),
                     ..options.clone()
                 };
-                Ok(connect(&options, environment).await?.client)
+                match (&options.kubeconfig, connect(&options, environment).await) {
+                    (_, Ok(connection)) => Ok(connection.client),
+                    (Some(file), Err(_)) if !file.exists() => Err(Error::NoPlaneKubeconfig {
+                        name: name.to_owned(),
+                        file: file.clone(),
+                    }),
+                    (_, Err(error)) => Err(error),
+                }
             }
             Self::Given(clients) => {
                 let client = clients.get(name).cloned();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt;
 use kube::api::{Api, ListParams};
@@ -12,7 +12,8 @@ use kube::{Client, ResourceExt};
 use serde_json::Value;
 
 use super::config::Config;
-use super::{Connection, Environment, Error, Options, connect};
+use super::kinds::kind;
+use super::{Connection, Environment, Error, Options, connect, explain};
 use crate::api::ReleasePin;
 use crate::embedded::Embedded;
 use crate::embedded::tree::{Layout, Synced, Tree, TreeError, TreeOptions};
@@ -32,7 +33,11 @@ pub struct Repository {
     pub push: bool,
     /// Where they are pushed to, instead of the branch's own remote.
     pub remote: Option<String>,
+    /// Why what the cluster beside it says is not known, or not current.
+    trouble: Trouble,
 }
+
+type Trouble = Arc<Mutex<Option<String>>>;
 
 impl Repository {
     /// Serves what the files say now.
@@ -50,12 +55,18 @@ impl Repository {
         self.tree.work().state()
     }
 
+    /// Says why what the cluster beside it says is not known; `None` where it is current, or there is none.
+    pub fn cluster_trouble(&self) -> Option<String> {
+        locked(&self.trouble).clone()
+    }
+
     /// Follows the files, and the cluster beside them, for as long as the client lives.
     fn follow(&self) {
         self.served.follow(&self.tree);
         if let Some(cluster) = &self.beside {
             let (served, tree) = (self.served.clone(), self.tree.clone());
-            tokio::spawn(mirror(cluster.clone(), served, tree));
+            let trouble = self.trouble.clone();
+            tokio::spawn(mirror(cluster.clone(), served, tree, trouble));
         }
     }
 }
@@ -90,6 +101,10 @@ pub(super) async fn open(
             let cluster = Options {
                 repo: None,
                 readonly: true,
+                kinds: match options.asks_cluster_later {
+                    true => Vec::new(),
+                    false => vec![kind::<ReleasePin>()],
+                },
                 namespace: Some(
                     options
                         .namespace
@@ -103,19 +118,25 @@ pub(super) async fn open(
                 context: options.context.clone().unwrap_or_default(),
                 error: Box::new(error),
             };
-            let pins: Api<ReleasePin> =
-                Api::namespaced(connection.client.clone(), &connection.namespace);
-            let pins = pins.list(&ListParams::default()).await.map_err(failed)?;
-            let said = pins.items.iter().filter_map(said).collect();
-            let observed = served.observe(&tree, said).await;
-            observed.map_err(|source| Error::Repository {
-                directory: directory.to_owned(),
-                source: Box::new(source),
-            })?;
+            if !options.asks_cluster_later {
+                let pins: Api<ReleasePin> =
+                    Api::namespaced(connection.client.clone(), &connection.namespace);
+                let pins = pins.list(&ListParams::default()).await.map_err(failed)?;
+                let said = pins.items.iter().filter_map(said).collect();
+                let observed = served.observe(&tree, said).await;
+                observed.map_err(|source| Error::Repository {
+                    directory: directory.to_owned(),
+                    source: Box::new(source),
+                })?;
+            }
             Some(connection.client)
         }
     };
+    let unread = beside.is_some() && options.asks_cluster_later;
     let repository = Repository {
+        trouble: Arc::new(Mutex::new(
+            unread.then(|| "the cluster is being read".to_owned()),
+        )),
         tree,
         served: served.clone(),
         beside,
@@ -133,8 +154,12 @@ fn said(pin: &ReleasePin) -> Option<((String, String), Value)> {
     Some((key, serde_json::to_value(pin).ok()?))
 }
 
+fn locked(trouble: &Trouble) -> MutexGuard<'_, Option<String>> {
+    trouble.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Takes over what a cluster says of pins as it changes.
-async fn mirror(cluster: Client, served: Embedded, tree: Arc<Tree>) {
+async fn mirror(cluster: Client, served: Embedded, tree: Arc<Tree>, trouble: Trouble) {
     let namespace = tree.namespace();
     let pins: Api<ReleasePin> = Api::namespaced(cluster, &namespace);
     let mut known: BTreeMap<(String, String), Value> = BTreeMap::new();
@@ -159,9 +184,16 @@ async fn mirror(cluster: Client, served: Embedded, tree: Arc<Tree>) {
             }
             Err(error) => {
                 tracing::warn!(%error, "the cluster beside the repository");
+                *locked(&trouble) = Some(match &error {
+                    watcher::Error::InitialListFailed(error)
+                    | watcher::Error::WatchStartFailed(error)
+                    | watcher::Error::WatchFailed(error) => explain(error),
+                    error => error.to_string(),
+                });
                 continue;
             }
         }
+        *locked(&trouble) = None;
         if let Err(error) = served.observe(&tree, known.clone()).await {
             tracing::warn!(%error, "what the cluster says could not be served");
         }

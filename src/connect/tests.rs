@@ -274,13 +274,9 @@ fn the_target_is_what_flags_and_environment_say() {
         (
             &context("three"),
             &with(&[&one]),
-            "there is no context three in the kubeconfig",
+            "the kubeconfig has no context three",
         ),
-        (
-            &context("one"),
-            &bare,
-            "there is no context one in the kubeconfig",
-        ),
+        (&context("one"), &bare, "the kubeconfig has no context one"),
         (&kubeconfig(&one), &pod, "context one"),
         (
             &kubeconfig(&empty),
@@ -401,4 +397,132 @@ async fn the_data_directory_is_made_and_is_private() {
             .mode();
         assert_eq!(mode & 0o077, 0, "{mode:o}");
     }
+}
+
+/// The answer of discovery for a path.
+type Group = fn(&str) -> Answer;
+
+fn listing(kinds: &[ApiResource]) -> Answer {
+    let resources = kinds.iter();
+    let resources = resources.map(|kind| json!({"name": kind.plural, "kind": kind.kind, "namespaced": true, "singularName": "", "verbs": ["list"]}));
+    let resources: Vec<_> = resources.collect();
+    says(
+        200,
+        json!({"kind": "APIResourceList", "groupVersion": "", "resources": resources}),
+    )
+}
+
+fn no_group() -> Answer {
+    let body = Full::from("404 page not found\n").map_err(|never| match never {});
+    let mut response = Response::new(body.boxed_unsync());
+    *response.status_mut() = http::StatusCode::NOT_FOUND;
+    response
+}
+
+#[tokio::test]
+async fn kinds_that_discovery_does_not_list_are_named_with_the_two_next_steps() {
+    use crate::api::{AuditEntry, Release, ReleasePin};
+    let all: Group = |path| match path {
+        "/apis/openchoreo.dev/v1alpha1" => {
+            listing(&[kinds::kind::<ReleasePin>(), kinds::kind::<Release>()])
+        }
+        _ => listing(&[kinds::kind::<AuditEntry>()]),
+    };
+    let some: Group = |path| match path {
+        "/apis/openchoreo.dev/v1alpha1" => {
+            listing(&[kinds::kind::<ReleasePin>(), kinds::kind::<Release>()])
+        }
+        _ => no_group(),
+    };
+    let denied: Group = |_| {
+        says(
+            403,
+            json!({"kind": "Status", "code": 403, "message": "no", "reason": "Forbidden", "status": "Failure"}),
+        )
+    };
+    let wanted = [
+        kinds::kind::<ReleasePin>(),
+        kinds::kind::<Release>(),
+        kinds::kind::<AuditEntry>(),
+    ];
+    for (answers, missing) in [
+        (all, None),
+        (some, Some("AuditEntry (bowline.dev/v1alpha1)")),
+        (
+            (|_| no_group()) as Group,
+            Some(
+                "ReleasePin, Release (openchoreo.dev/v1alpha1), AuditEntry (bowline.dev/v1alpha1)",
+            ),
+        ),
+        // A user without the right to read discovery may still have the kinds.
+        (denied, None),
+    ] {
+        let backend = tower::service_fn(move |request: Request<Body>| async move {
+            Ok::<_, BoxError>(answers(request.uri().path()))
+        });
+        let client = guard(backend, "shop", None, Deadlines::default());
+        let target = Target::Context {
+            name: "one".to_owned(),
+            kubeconfig: Box::default(),
+        };
+        let connection = Connection::of(client.clone(), target, "shop");
+        let required = connection.require(&wanted).await;
+        let Some(missing) = missing else {
+            required.unwrap();
+            continue;
+        };
+        let error = required.unwrap_err();
+        assert_eq!(error.failure(), Failure::NotInstalled);
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "context one does not have the kinds {missing}: bowline is not installed there, or only in part; nothing is wrong with the cluster"
+            )
+        );
+        let hint = error.hint().unwrap();
+        assert!(hint.contains("bowline install --context one"), "{hint}");
+        assert!(
+            hint.contains("bowline get deployments --context one"),
+            "{hint}"
+        );
+        // A store of our own has every kind, and is not asked.
+        let file = "store.db".into();
+        let own = Connection::of(client, Target::Embedded { file }, "shop");
+        own.require(&wanted).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_answer_discovery_is_waited_for_once() {
+    let seen = Seen::default();
+    let never = || futures::future::pending().boxed();
+    let client = guard(backend(&seen, never), "shop", None, Deadlines::default());
+    let connection = Connection::of(client, Target::Pod, "shop");
+    let wanted = [kinds::kind::<crate::api::ReleasePin>()];
+    let error = connection.require(&wanted).await.unwrap_err();
+    assert_eq!(error.failure(), Failure::Unreachable, "{error}");
+    assert_eq!(seen.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_data_plane_without_its_kubeconfig_names_the_secret() {
+    let directory = tempfile::tempdir().unwrap();
+    let client = guard(
+        backend(&Seen::default(), || async { no_group() }.boxed()),
+        "shop",
+        None,
+        Deadlines::default(),
+    );
+    let connection = Connection::of(client, Target::Pod, "shop");
+    let file = directory.path().join("config");
+    let (options, environment) = (Options::default(), Environment::default());
+    let planes = DataPlanes::in_file(&connection, &file, &options, &environment);
+    let second = crate::api::environment::Reach::Context("one");
+    let error = planes.client(second).await.err().unwrap();
+    assert!(error.to_string().contains("context one"), "{error}");
+    let hint = error.hint().unwrap();
+    assert!(hint.contains("Secret bowline-kubeconfig"), "{hint}");
+    // The Secret is created later.
+    std::fs::write(&file, ONE).unwrap();
+    assert!(planes.client(second).await.is_ok());
 }

@@ -87,14 +87,29 @@ impl Embedded {
         Ok(embedded)
     }
 
+    /// Opens an existing file for reading; neither creates the file nor adds kinds that it lacks.
+    pub async fn open_readonly(path: &Path, user: &str) -> Result<Embedded, OpenError> {
+        Self::start_by(Store::open_readonly, path, user, None).await
+    }
+
     /// Opens or creates the file, and takes it as it is.
     async fn start(
         path: &Path,
         user: &str,
         tree: Option<Arc<tree::Tree>>,
     ) -> Result<Embedded, OpenError> {
+        Self::start_by(Store::open, path, user, tree).await
+    }
+
+    /// Opens the file with one of the store's functions.
+    async fn start_by(
+        open: fn(&Path) -> Result<Store, OpenError>,
+        path: &Path,
+        user: &str,
+        tree: Option<Arc<tree::Tree>>,
+    ) -> Result<Embedded, OpenError> {
         let file = path.to_owned();
-        let opened = tokio::task::spawn_blocking(move || Store::open(&file)).await;
+        let opened = tokio::task::spawn_blocking(move || open(&file)).await;
         let store = opened.unwrap_or_else(|_| Err(OpenError::Foreign(path.to_owned())))?;
         let shared = Arc::new(Shared {
             store,

@@ -27,7 +27,7 @@ const LEVEL: i32 = 3;
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
     /// There is no such object.
-    #[error("{kind} {name} is gone")]
+    #[error("{kind} {name} no longer exists")]
     Gone {
         /// Its kind.
         kind: String,
@@ -35,7 +35,7 @@ pub enum BodyError {
         name: String,
     },
     /// There is another object of the same name.
-    #[error("{kind} {name} is gone, and another one has its name")]
+    #[error("{kind} {name} was deleted and created again")]
     Replaced {
         /// Its kind.
         kind: String,
@@ -43,7 +43,7 @@ pub enum BodyError {
         name: String,
     },
     /// It cannot be read.
-    #[error("{kind} {name} cannot be read: {why}")]
+    #[error("cannot read {kind} {name}: {why}")]
     Broken {
         /// Its kind.
         kind: String,

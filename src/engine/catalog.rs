@@ -19,7 +19,7 @@ use crate::api::definitions::Mismatch;
 use crate::api::release::Release;
 use crate::api::{
     Addon, AddonDefinition, Component, ComponentTypeDefinition, Definitions, EnvSettings,
-    Environment, Object, Workload, labels,
+    Environment, Object, Workload, labels, lists,
 };
 use crate::resolve::definition::{self, DefinitionError};
 use crate::yaml;
@@ -47,7 +47,7 @@ pub enum CatalogError {
     #[error(transparent)]
     Yaml(#[from] yaml::YamlError),
     /// Two objects have the same kind and name.
-    #[error("{kind} {name} is there twice: in {first} and in {second}; remove one of them")]
+    #[error("{kind} {name} exists twice: in {first} and in {second}; remove one of them")]
     Twice {
         /// Their kind.
         kind: String,
@@ -59,10 +59,10 @@ pub enum CatalogError {
         second: String,
     },
     /// The files are for several namespaces.
-    #[error("there are objects of the namespaces {0}; choose one with -n")]
+    #[error("the files have objects of the namespaces {0}; choose one with -n")]
     Namespaces(String),
     /// An object is not there.
-    #[error("there is no {kind} {name} in {place}{known}")]
+    #[error("{kind} {name} does not exist in {place}{known}")]
     Missing {
         /// Its kind.
         kind: &'static str,
@@ -87,7 +87,7 @@ pub enum CatalogError {
     },
     /// The component does not say what type it is of.
     #[error(
-        "component {component} is of type {says:?}; it is {{workloadType}}/{{name}}, for example deployment/web-app"
+        "component {component} has the componentType {says:?}; write {{workloadType}}/{{name}}, for example deployment/web-app"
     )]
     TypeForm {
         /// The component.
@@ -356,7 +356,7 @@ impl Catalog {
                 place: self.place.clone(),
                 known: match known.is_empty() {
                     true => String::new(),
-                    false => format!("; there is {}", known.join(", ")),
+                    false => format!("; known: {}", known.join(", ")),
                 },
             });
         };
@@ -461,19 +461,8 @@ pub fn read_text(file: &Path) -> Result<String, CatalogError> {
 fn collect(origin: &str, text: &str, found: &mut Vec<Entry>) -> Result<(), CatalogError> {
     for document in yaml::documents(origin, text)? {
         let origin = format!("{origin}:{}", document.line);
-        let mut value = document.value;
-        let is_list = value
-            .get("kind")
-            .and_then(Value::as_str)
-            .is_some_and(|kind| kind.ends_with("List"));
-        match value.get_mut("items").map(Value::take) {
-            Some(Value::Array(items)) if is_list => found.extend(
-                items
-                    .into_iter()
-                    .filter_map(|item| Entry::new(item, origin.clone())),
-            ),
-            _ => found.extend(Entry::new(value, origin)),
-        }
+        let objects = lists::objects(document.value).into_iter();
+        found.extend(objects.filter_map(|item| Entry::new(item.value, origin.clone())));
     }
     Ok(())
 }
@@ -537,7 +526,7 @@ mod tests {
             .to_string();
         assert_eq!(
             error,
-            "there are objects of the namespaces one and two; choose one with -n"
+            "the files have objects of the namespaces one and two; choose one with -n"
         );
         let catalog = Catalog::read(directory.path(), Some("two")).unwrap();
         assert!(catalog.file("Component", "c").unwrap().ends_with("b.yaml"));
@@ -546,7 +535,7 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(
-            error.starts_with("Component c is there twice: in "),
+            error.starts_with("Component c exists twice: in "),
             "{error}"
         );
     }
@@ -574,9 +563,12 @@ mod tests {
     fn what_is_missing_or_unknown_is_said() {
         let catalog = Catalog::from_texts([("c.yaml", COMPONENT)]).unwrap();
         let error = catalog.definitions("c").unwrap_err().to_string();
-        assert_eq!(error, "there is no ComponentTypeDefinition t in the texts");
+        assert_eq!(
+            error,
+            "ComponentTypeDefinition t does not exist in the texts"
+        );
         let error = catalog.definitions("d").unwrap_err().to_string();
-        assert_eq!(error, "there is no Component d in the texts; there is c");
+        assert_eq!(error, "Component d does not exist in the texts; known: c");
         let warnings: Vec<_> = catalog.warnings().collect();
         assert_eq!(
             warnings,

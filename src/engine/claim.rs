@@ -24,7 +24,7 @@ const LASTS: SignedDuration = SignedDuration::from_mins(5);
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
     /// It is not there any more.
-    #[error("release {0} is gone")]
+    #[error("release {0} no longer exists")]
     Gone(String),
     /// It was marked bad meanwhile.
     #[error("release {0} was marked bad")]

@@ -55,7 +55,7 @@ pub enum CompareError {
     #[error(transparent)]
     Revision(#[from] NoRevision),
     /// What a revision was is not known.
-    #[error("nobody recorded which release revision {number} of {subject} was")]
+    #[error("the release of revision {number} of {subject} is not recorded")]
     Unrecorded {
         /// Of what.
         subject: String,
@@ -74,7 +74,7 @@ pub enum CompareError {
     #[error(transparent)]
     Preview(#[from] PreviewError),
     /// The data plane of an environment is not there.
-    #[error("{environment} runs on data plane {plane}, and there is none")]
+    #[error("data plane {plane} of {environment} does not exist")]
     NoDataPlane {
         /// The environment.
         environment: String,
@@ -82,7 +82,7 @@ pub enum CompareError {
         plane: String,
     },
     /// No way leads to a data plane.
-    #[error("data plane {0} does not say how it is reached")]
+    #[error("data plane {0} has none of inCluster, context and embedded")]
     NoWay(String),
     /// A data plane cannot be reached.
     #[error(transparent)]
@@ -100,9 +100,9 @@ impl CompareError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Subject(error) => error.hint(),
-            Self::Gone { .. } => {
-                Some("bowline release list shows what is still there; choose a revision of it")
-            }
+            Self::Gone { .. } => Some(
+                "bowline release list shows the existing releases; choose a revision of one of them",
+            ),
             Self::NoDataPlane { .. } => Some("bowline get dataplanes"),
             _ => None,
         }
@@ -208,7 +208,7 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
         let (after, other) = self.without_namespace(component, to, notes).await?;
         if one != other {
             notes.push(format!(
-                "their own namespaces, {one} and {other}, are left out"
+                "the namespaces of the environments, {one} and {other}, are not compared"
             ));
         }
         Ok(Sides {
@@ -263,7 +263,7 @@ impl<'a, C: Fn() -> Timestamp> Comparer<'a, C> {
         for kind in &found.unknown {
             notes.push(format!("data plane {name} has no kind {kind}"));
         }
-        let what = format!("{component} in {environment} as it is on data plane {name} ({place})");
+        let what = format!("{component} in {environment}, live on data plane {name} ({place})");
         Ok(Sides {
             after: self.side(what, found.objects),
             before,

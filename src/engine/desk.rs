@@ -20,10 +20,10 @@ use super::preview::{PreviewError, Stage};
 use super::repository::{self, NoReference};
 use super::rules::Refusal;
 use super::world::feed::Feed;
-use super::world::{Key, World};
+use super::world::{Key, ReleaseRow, World};
 use super::{pages, presence};
 use crate::api::audit::{Action, AuditEntry};
-use crate::api::{Release, names};
+use crate::api::{Release, labels, names};
 use crate::connect::Connection;
 use crate::resolve::git::Git;
 
@@ -60,6 +60,8 @@ pub enum Order {
     Unpin(Unpin),
     /// The reverse of the last action.
     Undo(Undo),
+    /// The same verb on several pins, as one plan.
+    Set(Vec<Order>),
 }
 
 impl Order {
@@ -83,6 +85,7 @@ impl Order {
             Self::Pin(pin) => (&pin.component, &pin.environment),
             Self::Unpin(unpin) => (&unpin.component, &unpin.environment),
             Self::Undo(undo) => (&undo.component, &undo.environment),
+            Self::Set(_) => return None,
         })
     }
 }
@@ -168,7 +171,8 @@ impl Desk<'_> {
                 if release.is_none() {
                     unmade = self.supposed(&mut command, asked, &mut notes).await?;
                 }
-                deploy::plan(&self.feed.world(), &command, asked)?
+                let supposed = unmade.as_ref().map(|(release, _)| row(release, asked));
+                deploy::plan_with(&self.feed.world(), supposed.as_ref(), &command, asked)?
             }
             Order::Promote(command) => {
                 let mut command = command.clone();
@@ -178,7 +182,7 @@ impl Desk<'_> {
                 {
                     command.unready = true;
                     notes.push(format!(
-                        "whether it is ready in {} is not known: no cluster was named beside the repository (--context)",
+                        "readiness in {} is not known: add --context NAME to name the cluster of this repository",
                         command.from
                     ));
                 }
@@ -214,12 +218,40 @@ impl Desk<'_> {
                 let entries = self.entries(component, environment, asked).await?;
                 undo::plan(&self.feed.world(), command, &entries, asked)?
             }
+            Order::Set(orders) => {
+                let set = Box::pin(self.set(orders, asked)).await?;
+                notes.extend(set.notes);
+                set.plan
+            }
         };
         Ok(Draft {
             plan,
             notes,
             unmade,
         })
+    }
+
+    /// Plans the same verb on several pins: all of them, or none where a rule refuses one.
+    async fn set(&self, orders: &[Order], asked: &Asked) -> Result<Draft, NoDraft> {
+        let mut whole: Option<Draft> = None;
+        let mut refusals = Vec::new();
+        for order in orders {
+            match (self.draft(order, asked).await, &mut whole) {
+                (Ok(draft), None) => whole = Some(draft),
+                (Ok(draft), Some(whole)) => {
+                    whole.plan.items.extend(draft.plan.items);
+                    let new = draft.notes.into_iter();
+                    let new: Vec<String> = new.filter(|note| !whole.notes.contains(note)).collect();
+                    whole.notes.extend(new);
+                }
+                (Err(NoDraft::Refused(more)), _) => refusals.extend(more),
+                (Err(error), _) => return Err(error),
+            }
+        }
+        match whole {
+            Some(whole) if refusals.is_empty() => Ok(whole),
+            _ => Err(NoDraft::Refused(refusals)),
+        }
     }
 
     /// Finds or supposes a release of the current definitions.
@@ -245,26 +277,43 @@ impl Desk<'_> {
         if releases.get_metadata_opt(&command.release).await?.is_some() {
             return Ok(None);
         }
-        notes.push(format!("release {} would be made first", command.release));
-        let mut metadata = made.metadata.clone();
-        metadata.namespace = Some(asked.namespace.clone());
-        metadata.creation_timestamp = Some(Time(asked.now));
-        self.feed.suppose(PartialObjectMeta {
-            metadata,
-            ..PartialObjectMeta::default()
-        });
+        notes.push(format!(
+            "bowline would first create release {}",
+            command.release
+        ));
         Ok(Some((Box::new(made), command.clone())))
     }
 
     /// Renders what each change of a plan does to its environment; None where that is nothing, or cannot
-    /// be shown on the way back.
+    /// be shown on the way back. A way back fetches nothing: no git server delays it.
     pub async fn show(
         &self,
         draft: &mut Draft,
         options: &diff::Options,
     ) -> Result<Vec<Option<Diff>>, PreviewError> {
+        match is_way_back(draft.plan.action) {
+            true => self.show_with(&self.git.offline(), draft, options).await,
+            false => self.show_fetched(draft, options).await,
+        }
+    }
+
+    /// Like [`Desk::show`], and fetches every git reference of the plan: for a dry run.
+    pub async fn show_fetched(
+        &self,
+        draft: &mut Draft,
+        options: &diff::Options,
+    ) -> Result<Vec<Option<Diff>>, PreviewError> {
+        self.show_with(self.git, draft, options).await
+    }
+
+    async fn show_with(
+        &self,
+        git: &Git,
+        draft: &mut Draft,
+        options: &diff::Options,
+    ) -> Result<Vec<Option<Diff>>, PreviewError> {
         let (client, namespace) = (&self.connection.client, &self.connection.namespace);
-        let stage = Stage::new(client, namespace, self.git);
+        let stage = Stage::new(client, namespace, git);
         if let Some((release, _)) = &draft.unmade {
             stage.suppose(release);
         }
@@ -284,7 +333,7 @@ impl Desk<'_> {
                 }
                 // In the middle of an incident it is better to go back unseen than not at all.
                 Err(error) if is_way_back(draft.plan.action) && !error.is_of_another() => {
-                    let note = format!("what it brings back cannot be shown: {error}");
+                    let note = format!("the restored state cannot be shown: {error}");
                     draft.notes.push(note);
                     shown.push(None);
                 }
@@ -316,7 +365,7 @@ impl Desk<'_> {
             item.facts
                 .extend(again.facts.into_iter().filter(is_release));
         }
-        Ok(made.then(|| format!("release {} made", command.release)))
+        Ok(made.then(|| format!("release {} created", command.release)))
     }
 
     /// Reads what is on record of a pin.
@@ -353,6 +402,21 @@ impl Desk<'_> {
             .filter_map(|entry| Some((entry.spec.revision, entry.spec.to?.name)))
             .collect())
     }
+}
+
+/// Returns the row that the read model would have of a release that is not made yet. Only the plan sees it.
+fn row(release: &Release, asked: &Asked) -> ReleaseRow {
+    let mut metadata = release.metadata.clone();
+    metadata.namespace = Some(asked.namespace.clone());
+    metadata.creation_timestamp = Some(Time(asked.now));
+    let component = release.labels().get(labels::COMPONENT);
+    let component = component.map(|component| component.as_str().into());
+    let key = Key::new(&asked.namespace, &release.name_any());
+    let metadata = PartialObjectMeta {
+        metadata,
+        ..PartialObjectMeta::default()
+    };
+    ReleaseRow::of(&metadata, key, component)
 }
 
 /// Makes a release that is named by its content; tells whether it was not there already.

@@ -25,13 +25,13 @@ const ATTEMPTS: u32 = 20;
 #[derive(Debug, thiserror::Error)]
 pub enum MarkError {
     /// It is not there any more.
-    #[error("release {0} is gone, so nothing was done")]
+    #[error("release {0} no longer exists, so nothing was changed")]
     Gone(String),
     /// Somebody took its mark away meanwhile.
-    #[error("the mark of release {0} was taken away meanwhile, so nothing was done")]
+    #[error("the mark of release {0} was removed in the meantime, so nothing was changed")]
     Removed(String),
     /// Somebody else marked it meanwhile.
-    #[error("release {release} was marked {verdict} by {by} at {at}, so nothing was done")]
+    #[error("release {release} was marked {verdict} by {by} at {at}, so nothing was changed")]
     Stale {
         /// The release.
         release: String,

@@ -13,7 +13,7 @@ use super::actions::rollback;
 use super::ownership::GitOps;
 use super::world::{Freshness, Key, Move, Pin, Source, World};
 use crate::api::condition;
-use crate::api::environment::PipelineCycle;
+use crate::api::environment::PipelineFault;
 use crate::api::pin::Hold;
 use crate::api::release::Verdict;
 
@@ -31,29 +31,32 @@ struct Lane {
     before: Vec<Option<usize>>,
     production: Vec<bool>,
     first: Vec<bool>,
-    cycle: Option<PipelineCycle>,
+    fault: Option<PipelineFault>,
 }
 
 impl Columns {
     /// Reads the columns of a namespace off the read model, or those of all namespaces.
     ///
-    /// Where a pipeline leads in a circle its environments stand by name, and [`Columns::cycle`] says so.
+    /// The environments of a pipeline that leads in a circle stand by name. Of several pipelines in a
+    /// namespace the first by name gives the order. [`Columns::faults`] names both faults.
     pub fn of(world: &World, namespace: Option<&str>) -> Self {
+        Self::including(world, namespace, std::iter::empty())
+    }
+
+    /// Reads the columns like [`Columns::of`], and adds environments that the read model does not have.
+    pub fn including<'n>(
+        world: &World,
+        namespace: Option<&str>,
+        more: impl Iterator<Item = &'n str>,
+    ) -> Self {
         let mut namespaces = world.namespaces();
         namespaces.retain(|known| namespace.is_none_or(|wanted| wanted == &***known));
         let mut columns = Self::default();
-        let mut cycles = BTreeMap::new();
         let mut others = Vec::new();
         for namespace in &namespaces {
-            let order = world
-                .pipeline(namespace)
-                .map(|pipeline| pipeline.order())
-                .transpose();
-            match order {
-                Ok(order) => columns.add(order.into_iter().flatten()),
-                Err(cycle) => {
-                    cycles.insert(Arc::clone(namespace), cycle);
-                }
+            let pipeline = world.pipeline(namespace);
+            if let Some(Ok(order)) = pipeline.map(|pipeline| pipeline.order()) {
+                columns.add(order.into_iter());
             }
             others.extend(world.environment_names(namespace));
             // A pin may be in an environment that nobody has made, or that somebody has deleted.
@@ -61,9 +64,9 @@ impl Columns {
             others.extend(pinned.map(|name| name.to_string()));
         }
         columns.add(others.iter().map(String::as_str));
+        columns.add(more);
         for namespace in namespaces {
-            let mut lane = columns.lane(world, namespace);
-            lane.cycle = cycles.remove(namespace);
+            let lane = columns.lane(world, namespace);
             columns.lanes.insert(Arc::clone(namespace), lane);
         }
         columns
@@ -102,7 +105,7 @@ impl Columns {
             before: before.collect(),
             production: production.collect(),
             first: first.collect(),
-            cycle: None,
+            fault: world.pipeline_fault(namespace),
         }
     }
 
@@ -133,9 +136,9 @@ impl Columns {
         lane.is_some_and(|lane| lane.first.get(column) == Some(&true))
     }
 
-    /// Returns what is wrong with a pipeline whose environments have no order.
-    pub fn cycle(&self) -> Option<&PipelineCycle> {
-        self.lanes.values().find_map(|lane| lane.cycle.as_ref())
+    /// Returns the faults of the pipelines, by namespace.
+    pub fn faults(&self) -> impl Iterator<Item = &PipelineFault> {
+        self.lanes.values().filter_map(|lane| lane.fault.as_ref())
     }
 }
 
@@ -144,7 +147,7 @@ impl Columns {
 pub enum Health {
     /// Everything is as it should be.
     Ready,
-    /// Nothing is known of the release that counts.
+    /// The health of the effective release is not known.
     Unknown,
     /// Resources are on their way.
     Progressing,
@@ -164,10 +167,10 @@ impl Health {
         Self::Degraded,
     ];
 
-    /// Reads what the controller says of a pin; of another release than the one that counts, nothing.
+    /// Reads the Ready condition of a ReleasePin, if the condition is about the release that is effective
+    /// at `now`; unknown if it is about another release.
     pub fn told(pin: &Pin, now: Timestamp) -> Self {
-        match &pin.ready {
-            _ if !pin.is_observed(now) => Self::Unknown,
+        match pin.judged(now) {
             Some(ready) if &*ready.status == "True" => Self::Ready,
             Some(ready) if &*ready.reason == condition::PROGRESSING => Self::Progressing,
             Some(ready) if &*ready.status == "False" => Self::Degraded,
@@ -254,6 +257,8 @@ pub struct Cell<'a> {
     pub bad: bool,
     /// How far the rollout is, while it is not ready.
     pub progress: Option<Progress>,
+    /// The reason and the message of the Ready condition, if the ReleasePin fails.
+    pub reason: Option<(&'a str, &'a str)>,
     /// How many releases it is behind the environment before.
     pub behind: Option<usize>,
     /// The holds on it, those that have ended too.
@@ -322,7 +327,7 @@ pub fn glance<'w>(
     let before = before.and_then(|before| columns.names.get(before));
     let ahead = before.and_then(|before| world.pin_of(component, before));
     let told = Health::told(pin, now);
-    let ready = pin.ready.as_ref().filter(|_| pin.is_observed(now));
+    let ready = pin.judged(now);
     Cell {
         release,
         version: named.version.unwrap_or(release),
@@ -337,6 +342,9 @@ pub fn glance<'w>(
         holds: &pin.holds,
         held: pin.active_holds(now).count(),
         since: since(&pin.moves, release),
+        reason: ready
+            .filter(|_| told == Health::Degraded)
+            .map(|ready| (&*ready.reason, &*ready.message)),
         turned: ready.map(|ready| ready.since),
         gitops: pin.gitops,
         wanted: (*pin.release != *release).then_some(&*pin.release),

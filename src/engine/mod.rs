@@ -30,5 +30,6 @@ pub mod revisions;
 pub mod rollout;
 pub mod rules;
 pub mod since;
+pub mod stale;
 pub mod whoami;
 pub mod world;

@@ -9,7 +9,7 @@ use crate::api::interval::Interval;
 /// A text that is no moment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no moment; write 14:02, yesterday 14:02, 2026-01-31, 2026-01-31 14:02, 2026-01-31T14:02:00Z, or how long ago: 20m, 2h, 7d"
+    "{0:?} is not a time; write 14:02, yesterday 14:02, 2026-01-31, 2026-01-31 14:02, 2026-01-31T14:02:00Z, or a duration ago: 20m, 2h, 7d"
 )]
 pub struct NotAMoment(pub String);
 

@@ -4,6 +4,8 @@
 //! healthy when it was replaced. What neither says is not made up: a cell is then unknown, and a moment
 //! before the record begins says that it is.
 
+mod then;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -11,11 +13,13 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::audit::chains;
-use super::matrix::{Cell, Columns, Good, Health, Named};
+use super::matrix::Columns;
 use super::world::{Key, Move, Pin, World};
 use crate::api::audit::{Action, AuditEntry, SubjectKind};
 use crate::api::labels;
 use crate::api::pin::{self, Hold};
+
+pub use then::{Recorded, Then};
 
 /// What was recorded of a set of pins and releases.
 #[derive(Clone, Debug, Default)]
@@ -99,7 +103,9 @@ impl Past {
                 found.push((change, state));
             }
         }
-        for pin in world.all_pins() {
+        let mut pins: Vec<&Pin> = world.all_pins().collect();
+        pins.sort_by(|one, other| one.key.cmp(&other.key));
+        for pin in pins {
             let mut before: Option<&Move> = None;
             for ran in &pin.moves {
                 if !recorded.contains(&(pin.key.clone(), ran.generation)) {
@@ -175,21 +181,11 @@ impl Past {
         self.pins.keys()
     }
 
-    /// Returns what brought a pin to where it is at a moment.
-    pub fn cause(&self, component: &Key, environment: &str, moment: Timestamp) -> Option<&Change> {
-        let history = self.pins.get(component)?.get(environment)?;
-        let state = history.at(moment)?;
-        self.changes.get(state.change)
-    }
-
-    /// Returns the last change of a pin to another release until a moment: since when, by whom and why what
-    /// runs there runs.
-    pub fn moved(&self, component: &Key, environment: &str, moment: Timestamp) -> Option<&Change> {
-        let history = self.pins.get(component)?.get(environment)?;
-        let until = history.states.partition_point(|state| state.at <= moment);
-        let states = history.states.get(..until)?.iter().rev();
-        let mut changes = states.filter_map(|state| self.changes.get(state.change));
-        changes.find(|change| change.moves())
+    /// Returns the environments of a namespace of which something is recorded.
+    pub fn environments<'p>(&'p self, namespace: &'p str) -> impl Iterator<Item = &'p str> {
+        let here = self.pins.iter();
+        let here = here.filter(move |(component, _)| &*component.namespace == namespace);
+        here.flat_map(|(_, of_component)| of_component.keys().map(|name| &**name))
     }
 
     /// Looks at the matrix as of a moment.
@@ -210,13 +206,24 @@ impl Past {
 
 impl History {
     fn at(&self, moment: Timestamp) -> Option<&State> {
+        self.until(moment).last()
+    }
+
+    /// Returns the states until a moment, oldest first.
+    fn until(&self, moment: Timestamp) -> &[State] {
         let after = self.states.partition_point(|state| state.at <= moment);
-        self.states.get(after.checked_sub(1)?)
+        self.states.get(..after).unwrap_or_default()
     }
 }
 
 impl State {
-    /// Returns the release that counted at a moment, while this was so.
+    /// Tells whether the releaseRef or a hold named a release.
+    fn names(&self, release: &str) -> bool {
+        let mut fixed = self.holds.iter().filter_map(|hold| hold.release.as_deref());
+        self.reference.as_deref() == Some(release) || fixed.any(|name| name == release)
+    }
+
+    /// Returns the release that was effective at a moment, while this was so.
     fn release(&self, moment: Timestamp, owned: bool) -> Option<&str> {
         let active = self.holds.iter().filter(|hold| hold.counts(moment, owned));
         pin::fixed(active).or(self.reference.as_deref())
@@ -269,7 +276,16 @@ fn unrecorded(pin: &Pin, before: Option<&Move>, ran: &Move) -> (Change, Option<S
         at: ran.since,
         revision: ran.generation,
         reference: to.clone(),
-        holds: Vec::new(),
+        // A hold that is still there, and began before, was there.
+        holds: match ran.until {
+            None => pin
+                .holds
+                .iter()
+                .filter(|hold| hold.since.0 <= ran.since)
+                .cloned()
+                .collect(),
+            Some(_) => Vec::new(),
+        },
         before: from.clone(),
         change: 0,
     };
@@ -288,186 +304,6 @@ fn unrecorded(pin: &Pin, before: Option<&Move>, ran: &Move) -> (Change, Option<S
         revision: ran.generation,
     };
     (change, Some(state))
-}
-
-/// The matrix as of a moment.
-#[derive(Clone, Copy)]
-pub struct Then<'p> {
-    past: &'p Past,
-    world: &'p World,
-    columns: &'p Columns,
-    moment: Timestamp,
-}
-
-/// What is on record of one place at a moment.
-// A few are made for each frame, and none is kept.
-#[allow(clippy::large_enum_variant)]
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Recorded<'p> {
-    /// This ran.
-    Ran(Cell<'p>),
-    /// Nothing was deployed.
-    Nothing,
-    /// The record begins later.
-    NotYet,
-}
-
-impl<'p> Recorded<'p> {
-    /// Returns what ran.
-    pub fn cell(self) -> Option<Cell<'p>> {
-        match self {
-            Self::Ran(cell) => Some(cell),
-            Self::Nothing | Self::NotYet => None,
-        }
-    }
-}
-
-impl<'p> Then<'p> {
-    /// Returns the moment.
-    pub fn moment(&self) -> Timestamp {
-        self.moment
-    }
-
-    /// Tells whether the record begins later, so that nothing can be said.
-    pub fn is_before_the_record(&self) -> bool {
-        self.past.begins().is_none_or(|begins| self.moment < begins)
-    }
-
-    /// Says what ran in one place.
-    pub fn cell(&self, component: &Key, column: usize) -> Recorded<'p> {
-        let environment = self.columns.names().get(column);
-        let history = environment.and_then(|name| self.history(component, name));
-        let Some((history, environment)) = history.zip(environment) else {
-            return Recorded::Nothing;
-        };
-        let pin = self.world.pin_of(component, environment);
-        let owned = pin.is_some_and(|pin| pin.gitops.is_some());
-        let Some(state) = history.at(self.moment) else {
-            return self.before_the_first(component, history);
-        };
-        let Some(release) = state.release(self.moment, owned) else {
-            return Recorded::NotYet;
-        };
-        let before = self.columns.before(&component.namespace, column);
-        let ahead = before.and_then(|before| {
-            let environment = self.columns.names().get(before)?;
-            let ahead = self.world.pin_of(component, environment);
-            let owned = ahead.is_some_and(|ahead| ahead.gitops.is_some());
-            let state = self.history(component, environment)?.at(self.moment)?;
-            state.release(self.moment, owned)
-        });
-        let mut cell = self.known(component, release);
-        cell.told = pin.map_or(Health::Unknown, |pin| self.health(pin, state, release));
-        cell.behind =
-            ahead.and_then(|ahead| self.world.releases_between(component, release, ahead));
-        cell.holds = &state.holds;
-        let active = state.holds.iter();
-        cell.held = active
-            .filter(|hold| hold.counts(self.moment, owned))
-            .count();
-        cell.since = self.since(history, release, owned);
-        cell.gitops = pin.and_then(|pin| pin.gitops);
-        cell.wanted = state
-            .reference
-            .as_deref()
-            .filter(|wanted| *wanted != release);
-        cell.good = pin.and_then(|pin| self.good(component, pin, release));
-        Recorded::Ran(cell)
-    }
-
-    /// Returns the row of a component: one cell per column.
-    pub fn row(&self, component: &Key) -> Vec<Recorded<'p>> {
-        let columns = 0..self.columns.names().len();
-        columns.map(|column| self.cell(component, column)).collect()
-    }
-
-    /// The first that is recorded says what was before it, though not since when.
-    fn before_the_first(&self, component: &Key, history: &'p History) -> Recorded<'p> {
-        match history.states.first() {
-            Some(State {
-                before: Some(release),
-                ..
-            }) => Recorded::Ran(self.known(component, release)),
-            Some(first) if first.revision <= 1 => Recorded::Nothing,
-            _ => Recorded::NotYet,
-        }
-    }
-
-    fn history(&self, component: &Key, environment: &str) -> Option<&'p History> {
-        self.past.pins.get(component)?.get(environment)
-    }
-
-    /// Says what is known of a release, whatever it did.
-    fn known(&self, component: &Key, release: &'p str) -> Cell<'p> {
-        let named = Named::of(self.world, component, release);
-        let key = Key::new(&component.namespace, release);
-        let marks = self.past.marks.get(&key);
-        let mark = marks.and_then(|marks| marks.iter().rfind(|(at, _)| *at <= self.moment));
-        Cell {
-            release,
-            version: named.version.unwrap_or(release),
-            label: named.label,
-            told: Health::Unknown,
-            // That it is gone by now does not mean that it was not there.
-            missing: false,
-            bad: mark.is_some_and(|(_, bad)| *bad),
-            progress: None,
-            behind: None,
-            holds: &[],
-            held: 0,
-            since: None,
-            turned: None,
-            gitops: None,
-            wanted: None,
-            good: None,
-        }
-    }
-
-    /// Says how a pin was doing: what is said of it now where it has not turned since, and what was said when
-    /// the release was replaced.
-    fn health(&self, pin: &Pin, state: &State, release: &str) -> Health {
-        let ran = pin.moves.iter().rfind(|ran| {
-            ran.generation >= state.revision && ran.since <= self.moment && *ran.release == *release
-        });
-        let Some(ran) = ran else {
-            return Health::Unknown;
-        };
-        match (ran.until, ran.healthy) {
-            (None, _) => match &pin.ready {
-                Some(ready) if ready.since <= self.moment => Health::told(pin, self.moment),
-                _ => Health::Unknown,
-            },
-            (Some(_), Some(true)) => Health::Ready,
-            (Some(_), Some(false)) => Health::Degraded,
-            (Some(_), None) => Health::Unknown,
-        }
-    }
-
-    fn since(&self, history: &History, release: &str, owned: bool) -> Option<Timestamp> {
-        let until = history
-            .states
-            .partition_point(|state| state.at <= self.moment);
-        let states = history.states.get(..until)?.iter().rev();
-        let run = states.take_while(|state| state.release(state.at, owned) == Some(release));
-        run.last().map(|state| state.at)
-    }
-
-    /// Says what a rollback would have restored.
-    fn good(&self, component: &Key, pin: &'p Pin, release: &str) -> Option<Good<'p>> {
-        let ran = pin.moves.iter().rfind(|ran| {
-            *ran.release != *release
-                && ran.until.is_some_and(|until| until <= self.moment)
-                && ran.healthy == Some(true)
-                && !self.known(component, &ran.release).bad
-        })?;
-        Some(Good {
-            release: &ran.release,
-            label: Named::of(self.world, component, &ran.release).label,
-            revision: ran.generation,
-            since: ran.since,
-            until: ran.until,
-        })
-    }
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ impl Plan {
         let strict =
             |fact: &Fact| matches!(fact, Fact::Environment { spec, .. } if spec.requires_reason());
         let mut changing = self.items.iter().filter(|item| !item.unchanged);
-        let item = changing.find(|item| item.facts.iter().any(strict))?;
+        let item = changing.find(|item| item.skips_path || item.facts.iter().any(strict))?;
         Some(&item.environment)
     }
 }
@@ -96,6 +96,8 @@ pub struct Item {
     pub rendered_hash: Option<String>,
     /// Whether the pin is as wanted already.
     pub unchanged: bool,
+    /// Whether it goes past the promotion path, which wants a reason.
+    pub skips_path: bool,
     /// What the change was computed from; when one of these is no more, it is not made.
     pub facts: Vec<Fact>,
     /// What the person should know.
@@ -189,6 +191,7 @@ impl Fact {
             } => {
                 let pipeline = world.pipeline(namespace);
                 pipeline.is_some_and(|pipeline| pipeline.is_path(from, to))
+                    && world.pipeline_fault(namespace).is_none()
             }
             Self::First {
                 namespace,
@@ -197,6 +200,7 @@ impl Fact {
                 let pipeline = world.pipeline(namespace);
                 let first = pipeline.map(|pipeline| pipeline.first_environments());
                 first.is_some_and(|first| first.contains(&environment.as_str()))
+                    && world.pipeline_fault(namespace).is_none()
             }
         }
     }

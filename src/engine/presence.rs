@@ -34,7 +34,7 @@ pub async fn controller(connection: &Connection, now: Timestamp) -> Result<Prese
             match repository.and_then(|repository| repository.beside.as_ref()) {
                 Some(cluster) => in_cluster(cluster, now).await,
                 None => Ok(Presence::Absent(
-                    "a repository has none, and no cluster was named beside it with --context"
+                    "a repository has no controller; add --context NAME to name the cluster of this repository"
                         .to_owned(),
                 )),
             }
@@ -47,7 +47,7 @@ async fn in_cluster(client: &Client, now: Timestamp) -> Result<Presence, kube::E
     let leases: Api<Lease> = Api::namespaced(client.clone(), labels::SYSTEM_NAMESPACE);
     match leases.get_opt(labels::CONTROLLER_LEASE).await {
         Ok(Some(lease)) => Ok(of_lease(&lease.spec.unwrap_or_default(), now)),
-        Ok(None) => Ok(Presence::Absent("none has ever run".to_owned())),
+        Ok(None) => Ok(Presence::Absent("no controller has ever run".to_owned())),
         Err(kube::Error::Api(status)) if status.code == 403 => Ok(Presence::Unknown),
         Err(error) => Err(error),
     }
@@ -56,7 +56,7 @@ async fn in_cluster(client: &Client, now: Timestamp) -> Result<Presence, kube::E
 fn of_lease(lease: &LeaseSpec, now: Timestamp) -> Presence {
     let holder = lease.holder_identity.as_deref().unwrap_or_default();
     let Some(renewed) = lease.renew_time.as_ref().filter(|_| !holder.is_empty()) else {
-        return Presence::Absent("the last one stopped".to_owned());
+        return Presence::Absent("the last controller stopped".to_owned());
     };
     let lasts = SignedDuration::from_secs(lease.lease_duration_seconds.unwrap_or_default().into());
     match now.duration_since(renewed.0) > lasts {
@@ -76,7 +76,10 @@ fn beside(store: &Path) -> Presence {
     let held = File::open(lock_file(store)).map(|file| file.try_lock_shared());
     match held {
         Ok(Err(TryLockError::WouldBlock)) => Presence::Runs,
-        _ => Presence::Absent("no process runs one on this store".to_owned()),
+        _ => Presence::Absent(
+            "no process runs the controllers of this store; start one with bowline controller"
+                .to_owned(),
+        ),
     }
 }
 
@@ -92,7 +95,7 @@ mod tests {
         for (lease, expected) in [
             (
                 json!({}),
-                Presence::Absent("the last one stopped".to_owned()),
+                Presence::Absent("the last controller stopped".to_owned()),
             ),
             (renewed("2026-01-06T11:59:50.000000Z"), Presence::Runs),
             (renewed("2026-01-06T12:00:30.000000Z"), Presence::Runs),
@@ -102,7 +105,7 @@ mod tests {
             ),
             (
                 json!({"holderIdentity": "", "leaseDurationSeconds": 15, "renewTime": "2026-01-06T12:00:00.000000Z"}),
-                Presence::Absent("the last one stopped".to_owned()),
+                Presence::Absent("the last controller stopped".to_owned()),
             ),
         ] {
             let read: LeaseSpec = serde_json::from_value(lease.clone()).unwrap();

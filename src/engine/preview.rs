@@ -43,7 +43,7 @@ pub enum PreviewError {
         error: RenderError,
     },
     /// The release is of another component.
-    #[error("release {release} is of component {owner}, not of {component}")]
+    #[error("release {release} belongs to component {owner}, not to {component}")]
     OfAnother {
         /// The release.
         release: String,
@@ -126,8 +126,10 @@ impl<'a> Stage<'a> {
             None => None,
         };
         if before.is_none() && item.from.is_some() {
-            warnings
-                .push("what runs now cannot be rendered, so everything shows as new".to_owned());
+            warnings.push(
+                "the current release cannot be rendered, so every object is shown as new"
+                    .to_owned(),
+            );
         }
         let before = before.unwrap_or_default();
         Ok(Preview {

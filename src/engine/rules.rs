@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::ownership::GitOps;
 use super::plan::{Asked, Fact};
 use super::world::{Freshness, Key, Pin, ReleaseRow, Source, World};
-use crate::api::environment::{DeploymentPipelineSpec, EnvironmentSpec, PipelineCycle};
+use crate::api::environment::{DeploymentPipelineSpec, EnvironmentSpec, PipelineFault};
 use crate::api::pin::Hold;
 use crate::api::release::Verdict;
 use crate::text;
@@ -17,7 +17,7 @@ use crate::text;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
     /// There is no such component.
-    #[error("there is no component {component}{}", instead(.known))]
+    #[error("component {component} does not exist{}", instead(.known))]
     NoComponent {
         /// Which.
         component: String,
@@ -25,7 +25,7 @@ pub enum Refusal {
         known: Vec<String>,
     },
     /// There is no such environment.
-    #[error("there is no environment {environment}{}", instead(.known))]
+    #[error("environment {environment} does not exist{}", instead(.known))]
     NoEnvironment {
         /// Which.
         environment: String,
@@ -41,7 +41,7 @@ pub enum Refusal {
         environment: String,
     },
     /// The pin of another place has the name.
-    #[error("the pin {name} is that of {component} in {environment}")]
+    #[error("the ReleasePin {name} is that of {component} in {environment}")]
     NameTaken {
         /// The name.
         name: String,
@@ -57,7 +57,7 @@ pub enum Refusal {
         environment: String,
     },
     /// There is no such release.
-    #[error("there is no release {release}{}", instead(.known))]
+    #[error("release {release} does not exist{}", instead(.known))]
     NoRelease {
         /// Which.
         release: String,
@@ -65,7 +65,7 @@ pub enum Refusal {
         known: Vec<String>,
     },
     /// The release is of another component.
-    #[error("release {release} is of component {owner}, not of {component}")]
+    #[error("release {release} belongs to component {owner}, not to {component}")]
     OfAnother {
         /// The release.
         release: String,
@@ -87,7 +87,7 @@ pub enum Refusal {
         release: String,
     },
     /// The pipeline has no such path.
-    #[error("{from} does not promote to {to}")]
+    #[error("the pipeline has no path from {from} to {to}")]
     NoPath {
         /// From.
         from: String,
@@ -97,7 +97,7 @@ pub enum Refusal {
         leads: Vec<String>,
     },
     /// The environment is not one that nothing promotes to.
-    #[error("{environment} is not where the pipeline begins")]
+    #[error("{environment} is not a first environment of the pipeline")]
     NotFirst {
         /// Which.
         environment: String,
@@ -105,14 +105,22 @@ pub enum Refusal {
         first: Vec<String>,
     },
     /// The namespace has no pipeline.
-    #[error("namespace {namespace} has no DeploymentPipeline, so no path leads anywhere")]
+    #[error("namespace {namespace} has no DeploymentPipeline, so there are no promotion paths")]
     NoPipeline {
         /// Which.
         namespace: String,
     },
-    /// The pipeline leads in a circle.
+    /// The pipeline leads in a circle, or is not the only one of its namespace.
     #[error(transparent)]
-    Cycle(#[from] PipelineCycle),
+    Pipeline(#[from] PipelineFault),
+    /// The pipelines of a namespace disagree about retention.
+    #[error("the DeploymentPipelines of namespace {namespace} ({}) disagree about retention", .pipelines.join(", "))]
+    RetentionDiffers {
+        /// The namespace.
+        namespace: String,
+        /// The names of the pipelines.
+        pipelines: Vec<String>,
+    },
     /// The release is not ready where it comes from.
     #[error("{component} is not ready in {environment}: {why}")]
     Unready {
@@ -136,7 +144,7 @@ pub enum Refusal {
         holds: String,
     },
     /// A GitOps tool owns the pin.
-    #[error("{} owns {component} in {environment}: what is changed here it puts back from git", .tool.name())]
+    #[error("{} owns {component} in {environment} and would revert a change made here", .tool.name())]
     OwnedByGit {
         /// The component.
         component: String,
@@ -148,19 +156,19 @@ pub enum Refusal {
         tool: GitOps,
     },
     /// The environment wants to know why.
-    #[error("{environment} wants a reason for every change")]
+    #[error("{environment} requires a reason for every change")]
     NoReason {
         /// Which.
         environment: String,
     },
     /// Whoever calls a release bad has to say why.
-    #[error("whoever is refused {release} will want to know what is wrong with it")]
+    #[error("marking {release} bad needs a reason")]
     NoNote {
         /// The release.
         release: String,
     },
     /// What is known is too old to act on.
-    #[error("what is known of {what} is old: the watch is cut off since {since} ({why})")]
+    #[error("the data of {what} is stale: the watch is disconnected since {since} ({why})")]
     Stale {
         /// Of what.
         what: &'static str,
@@ -169,8 +177,14 @@ pub enum Refusal {
         /// Why.
         why: String,
     },
+    /// The cluster does not have kinds that the action needs.
+    #[error("the cluster does not have the kinds {kinds}: bowline is not installed there")]
+    KindsAbsent {
+        /// The kinds.
+        kinds: String,
+    },
     /// What is known is not complete yet.
-    #[error("the {what} are still being listed")]
+    #[error("the {what} are still loading")]
     Loading {
         /// Of what.
         what: &'static str,
@@ -187,7 +201,7 @@ pub enum Refusal {
     },
     /// What the controller has seen is too old to tell what was good.
     #[error(
-        "the controller has not seen the latest change of {component} in {environment}, so which release was good is not known"
+        "the controller has not observed the latest change of {component} in {environment}, so the last good release is not known"
     )]
     NotObserved {
         /// The component.
@@ -197,7 +211,7 @@ pub enum Refusal {
     },
     /// Nobody watches over what is healthy.
     #[error(
-        "no controller runs ({why}), so which release of {component} was good in {environment} is not known"
+        "no controller runs ({why}), so the last good release of {component} in {environment} is not known"
     )]
     NoController {
         /// The component.
@@ -226,7 +240,9 @@ pub enum Refusal {
         why: String,
     },
     /// The last action made the pin.
-    #[error("the last action made {component}'s pin in {environment}: before it there was nothing")]
+    #[error(
+        "the last action was the first deployment of {component} in {environment}: there is no earlier state"
+    )]
     NothingBefore {
         /// The pin.
         pin: String,
@@ -236,7 +252,7 @@ pub enum Refusal {
         environment: String,
     },
     /// Nobody recorded what the pin was before.
-    #[error("what {component} was in {environment} in revision {revision} is not on record")]
+    #[error("revision {revision} of {component} in {environment} is not recorded")]
     NotOnRecord {
         /// The component.
         component: String,
@@ -261,7 +277,7 @@ pub enum Refusal {
 fn instead(names: &[String]) -> String {
     match names.is_empty() {
         true => String::new(),
-        false => format!("; there is {}", text::line(&names.join(", "))),
+        false => format!("; known: {}", text::line(&names.join(", "))),
     }
 }
 
@@ -275,6 +291,8 @@ impl Refusal {
                 | Self::NameTaken { .. }
                 | Self::NoPath { .. }
                 | Self::NoPipeline { .. }
+                | Self::Pipeline(_)
+                | Self::RetentionDiffers { .. }
                 | Self::NotFirst { .. }
                 | Self::Unready { .. }
                 | Self::Held { .. }
@@ -286,6 +304,20 @@ impl Refusal {
                 | Self::NoController { .. }
                 | Self::NothingBefore { .. }
                 | Self::NotOnRecord { .. }
+                | Self::KindsAbsent { .. }
+        )
+    }
+
+    /// Tells whether which release was good is not known, so that somebody has to name one.
+    pub fn is_about_last_good(&self) -> bool {
+        matches!(self, Self::NotObserved { .. } | Self::NoController { .. })
+    }
+
+    /// Tells whether the action becomes possible once a controller has run.
+    pub fn waits_for_controller(&self) -> bool {
+        matches!(
+            self,
+            Self::Unready { .. } | Self::NotObserved { .. } | Self::NoController { .. }
         )
     }
 
@@ -304,28 +336,28 @@ impl Refusal {
                 format!("bowline deploy {component} --environment {environment}, or promote to it")
             }
             Self::NameTaken { .. } => {
-                "a pin is named {component}-{environment}; rename the component or the environment"
+                "a ReleasePin is named {component}-{environment}; rename the component or the environment"
                     .to_owned()
             }
             Self::NoRelease { .. } => "bowline release list prints all of them".to_owned(),
             Self::Bad { release } => {
-                format!("choose another release, or bowline mark good {release} if it is")
+                format!("choose another release; if this one is good: bowline mark good {release}")
             }
             Self::Deleting { .. } => "choose another release".to_owned(),
             Self::NoPath { from, leads, .. } => match leads.is_empty() {
                 true => format!(
-                    "nothing is promoted from {from}; --skip-path with --reason goes all the same"
+                    "no path starts at {from}; --skip-path with --reason overrides this"
                 ),
                 false => format!(
-                    "{from} promotes to {}; --skip-path with --reason goes all the same",
+                    "the paths from {from} lead to {}; --skip-path with --reason overrides this",
                     leads.join(", ")
                 ),
             },
             Self::NotFirst { first, .. } if first.is_empty() => {
-                "its pipeline has no paths; --skip-path with --reason goes all the same".to_owned()
+                "the pipeline has no paths; --skip-path with --reason overrides this".to_owned()
             }
             Self::NotFirst { first, .. } => format!(
-                "deploy to {} and promote; --skip-path with --reason goes all the same",
+                "deploy to {} and promote from there; --skip-path with --reason overrides this",
                 first.join(" or ")
             ),
             Self::NoPipeline { .. } => {
@@ -346,20 +378,24 @@ impl Refusal {
                 "change it in git: bowline --repo DIR deploy {component} --environment {environment} --release {release}"
             ),
             Self::NoReason { .. } | Self::NoNote { .. } => "add --reason".to_owned(),
+            Self::KindsAbsent { .. } => "bowline install installs them".to_owned(),
             Self::Stale { .. } | Self::Loading { .. } => "try again in a moment".to_owned(),
             Self::NoLastGood { .. } | Self::NotObserved { .. } | Self::NoController { .. } => {
                 "name the release: --to RELEASE, or --to-revision N; bowline history prints them"
                     .to_owned()
             }
             Self::NothingBefore { pin, .. } => {
-                format!("to take it away: bowline delete releasepins.openchoreo.dev {pin}")
+                format!("to remove it: bowline delete releasepins.openchoreo.dev {pin}")
             }
             Self::NotOnRecord { .. } => {
-                "bowline history shows what is; rollback --to RELEASE goes there".to_owned()
+                "bowline history lists the revisions; rollback --to RELEASE chooses one".to_owned()
             }
-            Self::BadRetention { .. } => "mend it, or use --min-age".to_owned(),
+            Self::BadRetention { .. } => "correct it, or use --min-age".to_owned(),
             Self::NoHold { .. } => "name one with --hold ID".to_owned(),
-            Self::Cycle(_) => "kubectl edit deploymentpipelines.openchoreo.dev".to_owned(),
+            Self::Pipeline(fault) => fault.hint(),
+            Self::RetentionDiffers { .. } => {
+                "delete one of them, or give both --keep and --min-age".to_owned()
+            }
             _ => return None,
         })
     }
@@ -370,14 +406,26 @@ pub(super) struct Rules<'w> {
     pub(super) world: &'w World,
     pub(super) asked: &'w Asked,
     pub(super) facts: Vec<Fact>,
+    /// A release that the plan makes first. The read model does not have it.
+    supposed: Option<&'w ReleaseRow>,
 }
 
 impl<'w> Rules<'w> {
     pub(super) fn new(world: &'w World, asked: &'w Asked) -> Self {
+        Self::supposing(world, None, asked)
+    }
+
+    /// Lays a release that is not made yet over the read model.
+    pub(super) fn supposing(
+        world: &'w World,
+        supposed: Option<&'w ReleaseRow>,
+        asked: &'w Asked,
+    ) -> Self {
         Self {
             world,
             asked,
             facts: Vec::new(),
+            supposed,
         }
     }
 
@@ -398,16 +446,13 @@ impl<'w> Rules<'w> {
     }
 
     fn live(&self, source: Source) -> Result<(), Refusal> {
-        let what = match source {
-            Source::Pins => "pins",
-            Source::Releases => "releases",
-            Source::Snapshots => "snapshots",
-            Source::Environments => "environments",
-            Source::Pipelines => "pipelines",
-        };
+        let what = source.word();
         match self.world.freshness(source) {
             Freshness::Live => Ok(()),
             Freshness::Loading => Err(Refusal::Loading { what }),
+            Freshness::Absent => Err(Refusal::KindsAbsent {
+                kinds: self.world.absent_kinds().join(", "),
+            }),
             Freshness::Stale { since, why, .. } => Err(Refusal::Stale {
                 what,
                 since: *since,
@@ -514,7 +559,9 @@ impl<'w> Rules<'w> {
         component: &str,
         release: &str,
     ) -> Result<&'w ReleaseRow, Refusal> {
-        let Some(row) = self.world.release(&self.key(release)) else {
+        let key = self.key(release);
+        let supposed = self.supposed.filter(|supposed| supposed.key == key);
+        let Some(row) = self.world.release(&key).or(supposed) else {
             return Err(self.no_release_of(component, release));
         };
         if let Some(owner) = row.component.as_deref().filter(|owner| *owner != component) {
@@ -576,22 +623,29 @@ impl<'w> Rules<'w> {
         let pipeline = pipeline.ok_or_else(|| Refusal::NoPipeline {
             namespace: namespace.clone(),
         })?;
-        pipeline.order()?;
-        Ok(pipeline)
+        match self.world.pipeline_fault(namespace) {
+            Some(fault) => Err(fault.into()),
+            None => Ok(pipeline),
+        }
+    }
+
+    /// The namespace may have one pipeline at most, also for a promotion that skips the path.
+    pub(super) fn one_pipeline(&self) -> Result<(), Refusal> {
+        match self.world.pipeline_fault(&self.asked.namespace) {
+            Some(fault @ PipelineFault::Several { .. }) => Err(fault.into()),
+            _ => Ok(()),
+        }
     }
 
     /// One edge of the pipeline has to lead from one environment to the other.
     pub(super) fn path(&mut self, from: &str, to: &str) -> Result<(), Refusal> {
         let pipeline = self.pipeline()?;
         if !pipeline.is_path(from, to) {
-            let leads = pipeline.order()?.into_iter();
+            let leads = pipeline.targets_of(from).into_iter();
             return Err(Refusal::NoPath {
                 from: from.to_owned(),
                 to: to.to_owned(),
-                leads: leads
-                    .filter(|target| pipeline.is_path(from, target))
-                    .map(str::to_owned)
-                    .collect(),
+                leads: leads.map(str::to_owned).collect(),
             });
         }
         self.facts.push(Fact::Path {
@@ -624,13 +678,13 @@ impl<'w> Rules<'w> {
         if needs_ready && !pin.is_ready(self.asked.now) {
             let why = match &pin.ready {
                 _ if pin.observed != Some(pin.generation) => {
-                    "the controller has not seen its latest change".to_owned()
+                    "the controller has not observed its latest change".to_owned()
                 }
                 Some(_) if pin.applied.as_deref() != Some(counts) => {
-                    format!("{counts} counts there, and was not applied yet")
+                    format!("its effective release {counts} is not applied yet")
                 }
                 Some(ready) => format!("{} ({})", ready.message, ready.reason),
-                None => "nothing is known of it".to_owned(),
+                None => "no status yet".to_owned(),
             };
             return Err(Refusal::Unready {
                 component: pin.component.to_string(),

@@ -236,7 +236,7 @@ impl Incident<'_> {
     /// What has become of a move: is it doing badly now, and does the same release elsewhere?
     fn aftermath(&self, case: &mut Case, change: &Change, environment: &str) {
         let Some(pin) = self.world.pin_of(&change.component, environment) else {
-            case.add(0, "the pin is gone");
+            case.add(0, "the ReleasePin was deleted");
             return;
         };
         let runs = pin.effective_release(self.now);
@@ -271,12 +271,12 @@ impl Incident<'_> {
 fn weight(change: &Change) -> (u32, &'static str) {
     match change.action {
         Some(Action::Deploy) => (30, "deployed"),
-        Some(Action::AutoDeploy) => (30, "deployed by itself"),
+        Some(Action::AutoDeploy) => (30, "deployed automatically"),
         Some(Action::Promote) => (30, "promoted"),
         Some(Action::Rollback) => (30, "rolled back"),
         Some(Action::Undo) => (30, "undone"),
         Some(Action::Edit) => (35, "edited by something other than bowline"),
-        Some(Action::Gap) => (20, "changed, nobody saw how,"),
+        Some(Action::Gap) => (20, "changed without an observer,"),
         Some(Action::Pin) if change.moves() => (30, "moved by a hold"),
         Some(Action::Unpin) if change.moves() => (30, "moved by the end of a hold"),
         Some(Action::Pin) => (5, "held"),
@@ -286,7 +286,7 @@ fn weight(change: &Change) -> (u32, &'static str) {
         Some(Action::Collect) => (4, "collected"),
         Some(Action::Restore) => (4, "put back"),
         Some(Action::Checkpoint) => (0, "retired"),
-        None => (25, "moved, by whom is not recorded,"),
+        None => (25, "changed by an unrecorded user,"),
     }
 }
 

@@ -18,6 +18,7 @@
 mod context;
 mod error;
 mod finish;
+mod inspect;
 mod labels;
 mod library;
 mod make;
@@ -37,6 +38,7 @@ use crate::api::{Definitions, EnvSettings, Environment, digest};
 use crate::yaml;
 
 pub use error::{Column, Definition, Problem, RenderError};
+pub use inspect::{faults_of_addon, faults_of_type};
 pub use library::Library;
 
 /// What a component is rendered from.

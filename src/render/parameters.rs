@@ -41,14 +41,7 @@ impl Sources<'_> {
         let schema = match library.schema(schema) {
             Ok(schema) => schema,
             Err(problems) => {
-                let place = |problem: schema::Problem| Problem {
-                    definition: owner.clone(),
-                    template: None,
-                    path: joined("schema.parameters", &problem.path),
-                    column: None,
-                    message: problem.message,
-                };
-                notes.problems.extend(problems.into_iter().map(place));
+                notes.problems.extend(of_schema(owner, problems));
                 return merged;
             }
         };
@@ -74,6 +67,20 @@ impl Sources<'_> {
             message: problem.message,
         }
     }
+}
+
+/// Says where in a definition the problems of its schema are.
+pub(super) fn of_schema(
+    owner: &Definition,
+    problems: Vec<schema::Problem>,
+) -> impl Iterator<Item = Problem> {
+    problems.into_iter().map(|problem| Problem {
+        definition: owner.clone(),
+        template: None,
+        path: joined("schema.parameters", &problem.path),
+        column: None,
+        message: problem.message,
+    })
 }
 
 fn joined(path: &str, further: &str) -> String {

@@ -178,7 +178,7 @@ fn warn_of_unused_overrides(inputs: &Inputs<'_>, notes: &mut Notes) {
 }
 
 /// Reads the templates of resources.
-fn resources<'t>(
+pub(super) fn resources<'t>(
     owner: &Definition,
     word: &str,
     templates: &'t [ResourceTemplate],
@@ -259,7 +259,7 @@ fn is_identifier(text: &str) -> bool {
         && !RESERVED.contains(&text)
 }
 
-fn patches<'t>(
+pub(super) fn patches<'t>(
     owner: &Definition,
     patches: &'t [AddonPatch],
     reader: &mut Reader<'t>,

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::api::definitions::Mismatch;
 use crate::api::release::{Content, GitRef, ReleaseSpec};
-use crate::api::{AddonDefinition, Definitions, Object};
+use crate::api::{AddonDefinition, Definitions, Object, lists};
 use crate::yaml;
 use content::ContentError;
 use definition::DefinitionError;
@@ -220,7 +220,8 @@ pub fn in_file(
     let text = std::str::from_utf8(bytes).map_err(|_| ContentError::NotText)?;
     let mut found = None;
     let mut others = Vec::new();
-    for document in yaml::documents(file, text)? {
+    let documents = yaml::documents(file, text)?.into_iter();
+    for document in documents.flat_map(|document| lists::objects(document.value)) {
         let said = |pointer| document.value.pointer(pointer).and_then(Value::as_str);
         let its = (said("/apiVersion"), said("/kind"), said("/metadata/name"));
         if its == (Some(version), Some(kind), Some(name))

@@ -59,7 +59,7 @@ pub async fn one_of_fifty_wins(target: Arc<Target>) {
         assert_eq!(pin.metadata.generation, Some(generation));
         let winner = pin.changed_by().unwrap();
         let told = format!(
-            "cart-dev was changed to {} by {winner} at {}, so nothing was done",
+            "cart-dev was changed to {} by {winner} at {}, so nothing was changed",
             pin.spec.release_ref.name,
             pin.operation().unwrap().unwrap().at.0
         );
@@ -128,7 +128,7 @@ pub async fn one_of_many_processes_wins(target: Arc<Target>) {
     let (winner, release) = (pin.changed_by().unwrap(), &pin.spec.release_ref.name);
     let at = pin.operation().unwrap().unwrap().at.0;
     let told = format!(
-        "cart-dev: cart-dev was changed to {release} by {winner} at {at}, so nothing was done\n"
+        "error: cart-dev: cart-dev was changed to {release} by {winner} at {at}, so nothing was changed\n"
     );
     for (number, ran) in ran.iter().enumerate() {
         if format!("operator-{number}") == winner {

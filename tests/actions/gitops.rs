@@ -46,7 +46,7 @@ pub async fn a_rollback_outlives_what_git_says(target: Arc<Target>) {
     assert_eq!(out, "cart in prod: cart-3 -> cart-1, 1 hold (revision 2)\n");
     assert!(
         said.contains(
-            "Argo CD owns this pin: git still says cart-3, and a hold keeps cart-1 running over it"
+            "Argo CD owns this ReleasePin: git still says cart-3, and a hold keeps cart-1 running over it"
         ),
         "{said}"
     );
@@ -76,7 +76,7 @@ pub async fn a_rollback_outlives_what_git_says(target: Arc<Target>) {
     let (out, said) = user.done("unpin cart -e prod --reason over --yes").await;
     assert_eq!(out, "cart in prod: cart-1 -> cart-3 (revision 3)\n");
     assert!(
-        said.contains("Argo CD brings back what git says: cart-3 instead of cart-1"),
+        said.contains("Argo CD restores the release in git: cart-3 instead of cart-1"),
         "{said}"
     );
     synced(2).await;
@@ -89,7 +89,7 @@ pub async fn a_rollback_outlives_what_git_says(target: Arc<Target>) {
         user.ends(
             line,
             5,
-            "Argo CD owns cart in prod: what is changed here it puts back from git\nhint: change it in git: bowline --repo DIR deploy cart --environment prod --release cart-2",
+            "Argo CD owns cart in prod and would revert a change made here\nhint: change it in git: bowline --repo DIR deploy cart --environment prod --release cart-2",
         )
         .await;
     }

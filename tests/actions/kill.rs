@@ -271,7 +271,7 @@ pub async fn an_interrupt_ends_a_set_between_two_changes(target: Arc<Target>) {
     let (first, mut rest) = said.await.unwrap();
     assert_eq!(
         first,
-        "interrupted: what is under way is brought to its end\n"
+        "interrupted: bowline finishes the current write, then stops\n"
     );
     holder.released.notify_one();
     let mut said = String::new();
@@ -282,7 +282,10 @@ pub async fn an_interrupt_ends_a_set_between_two_changes(target: Arc<Target>) {
         ran.out,
         "a in staging: nothing -> a-2 (revision 1)\nb in staging: nothing -> b-2 (revision 1)\n"
     );
-    assert_eq!(said, "c-staging: it was not begun: it was aborted before\n");
+    assert_eq!(
+        said,
+        "error: c-staging: not started: the set was aborted before this change\n"
+    );
     assert!(shop.pins().get_opt("c-staging").await.unwrap().is_none());
     // Again, it goes on where it was.
     let (out, _) = user.done(line).await;

@@ -98,7 +98,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     let promote = "promote cart --from dev --to staging";
     if repository {
         let ran = ends(&format!("{promote} --dry-run"), 3, "nothing -> cart-2").await;
-        let unknown = "whether it is ready in dev is not known";
+        let unknown = "readiness in dev is not known";
         assert!(ran.err.contains(unknown), "{}", ran.err);
     } else {
         ends(promote, 5, "cart is not ready in dev").await;
@@ -136,7 +136,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
 
     // Done once; the second time it is there already.
     ends(promote, 0, "cart in staging: cart-1 -> cart-2 (revision 2)").await;
-    ends(promote, 0, "is there already").await;
+    ends(promote, 0, "(no change)").await;
     let name = ends(&format!("{promote} -o name"), 0, "").await;
     assert_eq!(name.out, "releasepin.openchoreo.dev/cart-staging\n");
 
@@ -146,7 +146,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     ends(
         onward,
         5,
-        "prod is production, and nobody can be asked\nhint: add --yes",
+        "prod is production, and there is no terminal to ask for confirmation\nhint: add --yes",
     )
     .await;
     ends(&format!("{onward} --yes -o yaml"), 0, "result: done").await;
@@ -180,7 +180,12 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     if repository {
         ends("deploy search -e dev --dry-run", 5, "by reference").await;
     } else {
-        let dry = ends("deploy search -e dev --dry-run", 3, "would be made first").await;
+        let dry = ends(
+            "deploy search -e dev --dry-run",
+            3,
+            "would first create release",
+        )
+        .await;
         assert!(dry.out.contains("shop/search:0"), "{}", dry.out);
     }
     ends("pin search -e dev --reason INC-43", 0, "1 hold").await;
@@ -193,7 +198,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     ends("unpin search -e dev", 0, "").await;
     ends(deploy, 0, "search in dev: search-2 -> search-").await;
     assert_eq!(count().await, before + made);
-    ends(deploy, 0, "is there already").await;
+    ends(deploy, 0, "(no change)").await;
 
     // A release that is called bad goes nowhere.
     observed(&shop, "cart-dev", true, json!([])).await;
@@ -204,7 +209,12 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
         "cart-3 is marked bad",
     )
     .await;
-    ends("mark bad cart-3 --note leaks", 0, "cart-3 runs in dev").await;
+    ends(
+        "mark bad cart-3 --note leaks",
+        0,
+        "cart-3 still runs in dev",
+    )
+    .await;
     ends("mark bad cart-3", 0, "already").await;
     ends(promote, 5, "release cart-3 is marked bad").await;
 
@@ -216,7 +226,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
         false => Some(Controller::begin(&target).await),
     };
     if !repository {
-        let unseen = "has not seen the latest change";
+        let unseen = "has not observed the latest change";
         ends("rollback cart -e prod --yes", 5, unseen).await;
         observed(&shop, "cart-prod", false, json!([])).await;
         let none = "no earlier release in prod that was healthy";
@@ -246,7 +256,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     ends(
         "rollback cart -e prod --to cart-9 --yes",
         1,
-        "there is no release cart-9",
+        "release cart-9 does not exist",
     )
     .await;
     ends(
@@ -268,14 +278,19 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     ends("delete releasepin cart-prod", 5, "prod is production").await;
 
     // What nobody needs goes, and only that.
-    ends("gc", 0, &format!("0 of {} objects can go", 6 + made)).await;
+    ends(
+        "gc",
+        0,
+        &format!("0 of {} objects can be deleted", 6 + made),
+    )
+    .await;
     let gc = "gc cart --keep 0 --min-age 0";
     if !repository {
         ends(&format!("{gc} --dry-run"), 0, "claimed ").await;
     }
     shop.release("cart", "0", "cart-0").await;
     ends(&format!("{gc} --dry-run"), 3, "no pin names it").await;
-    ends(gc, 5, "add --confirm").await;
+    ends(gc, 5, "--confirm deletes them").await;
     let collected = ends(
         &format!("releases {gc} --confirm --reason space"),
         0,
@@ -329,6 +344,6 @@ pub async fn waiting_ends_when_it_is_ready(target: Arc<Target>) {
         .run("deploy cart -e dev --release cart-1 --wait --timeout 1s")
         .await;
     assert_eq!(ran.code, 1, "{}", ran.err);
-    let late = "not ready in time: cart in dev: no controller has seen the change yet";
+    let late = "not ready in time: cart in dev: no controller has observed the change yet";
     assert!(ran.err.contains(late), "{}", ran.err);
 }

@@ -134,7 +134,7 @@ fn environments_revisions_and_what_is_there() {
     for says in [
         "before: cart in staging, release cart-v1, read 20",
         "after: cart in development, release cart-v2, read 20",
-        "their own namespaces, shop-staging and shop-development, are left out",
+        "the namespaces of the environments, shop-staging and shop-development, are not compared",
     ] {
         assert!(said.contains(says), "{said}");
     }
@@ -200,7 +200,7 @@ fn environments_revisions_and_what_is_there() {
         "{nothing}"
     );
     assert!(
-        said.contains("as it is on data plane local (embedded store "),
+        said.contains("live on data plane local (embedded store "),
         "{said}"
     );
     shop.apply("{apiVersion: v1, kind: Namespace, metadata: {name: shop-development}}");
@@ -220,18 +220,18 @@ fn environments_revisions_and_what_is_there() {
     shop.ends(
         "diff cart -e development",
         1,
-        "revision 1 cannot be rendered: Release cart-v1 is gone\nhint: bowline release list",
+        "revision 1 cannot be rendered: Release cart-v1 no longer exists\nhint: bowline release list",
     );
     shop.release("v1");
     shop.ends(
         "revisions diff cart/development",
         1,
-        "Release cart-v1 is gone, and another one has its name",
+        "Release cart-v1 was deleted and created again",
     );
     shop.ends(
         "diff --release cart-v1 cart-v9",
         1,
-        "Release cart-v9 is gone",
+        "Release cart-v9 no longer exists",
     );
 }
 
@@ -249,11 +249,11 @@ fn what_cannot_be_compared_is_refused() {
     shop.release("v1");
     shop.done("deploy cart -e development --release cart-v1");
     for (line, code, why) in [
-        ("diff", 2, "diff needs two things to compare"),
+        ("diff", 2, "diff needs two sides to compare"),
         (
             "diff --from development --to staging",
             2,
-            "no component was named",
+            "the component is missing",
         ),
         (
             "diff cart",
@@ -273,14 +273,14 @@ fn what_cannot_be_compared_is_refused() {
         (
             "revisions list cart",
             2,
-            "COMPONENT/ENVIRONMENT or as pin/NAME",
+            "COMPONENT/ENVIRONMENT or as releasepin/NAME",
         ),
         (
             "revisions list cart/staging",
             1,
             "cart is not deployed in staging",
         ),
-        ("revisions list pin/none", 1, "there is no pin none"),
+        ("revisions list pin/none", 1, "there is no ReleasePin none"),
         (
             "diff cart --from development --to staging",
             1,
@@ -305,9 +305,9 @@ fn what_cannot_be_compared_is_refused() {
     shop.ends(
         "diff cart -e development --live",
         1,
-        "data plane local, and there is none",
+        "data plane local of development does not exist",
     );
-    shop.apply(&plane.replace("embedded: {}", "context: {name: prod}"));
+    shop.apply(&plane.replace("inCluster: {}", "context: {name: prod}"));
     shop.ends("diff cart -e development --live", 2, "no context prod");
 }
 

@@ -3,7 +3,17 @@
 // Clippy allows it in `#[test]` functions only, not in what they share.
 #![allow(clippy::unwrap_used)]
 
+#[cfg(unix)]
+#[path = "../cluster/mod.rs"]
+mod cluster;
 mod diff;
+mod exits;
+mod forms;
+mod hostile;
+mod kinds;
+#[cfg(unix)]
+mod readme;
+mod small;
 mod theme;
 mod verbs;
 
@@ -118,7 +128,7 @@ fn exit_codes_and_streams() {
     assert_eq!((code, out.as_str()), (2, ""));
     assert_eq!(
         err,
-        "error: there is no context prod in the kubeconfig\n\
+        "error: the kubeconfig has no context prod\n\
          hint: the kubeconfig has no contexts; --embedded needs none\n"
     );
 
@@ -260,7 +270,7 @@ fn a_plugin_that_needs_the_terminal_is_refused_and_one_that_fails_is_quoted() {
     let (code, _, err) = run(home, &["version", "--server"]);
     assert_eq!(code, 6, "{err}");
     assert!(
-        err.contains("no ExecCredential") && !err.contains("secret"),
+        err.contains("not an ExecCredential") && !err.contains("secret"),
         "{err}"
     );
 }
@@ -346,12 +356,9 @@ fn serve_stays_on_loopback_without_a_token() {
     for (arguments, says) in [
         (
             &["serve", "--listen", "0.0.0.0:0"][..],
-            "can be reached from other machines",
+            "other machines can reach",
         ),
-        (
-            &["serve", "--listen", "[::]:0"],
-            "can be reached from other machines",
-        ),
+        (&["serve", "--listen", "[::]:0"], "other machines can reach"),
         (
             &["serve", "--listen", "0.0.0.0:0", "--token-file", empty],
             "the token file is empty",
@@ -361,7 +368,7 @@ fn serve_stays_on_loopback_without_a_token() {
             "token file /nowhere",
         ),
         (&["serve", "--listen", "everywhere"], "invalid"),
-        (&["serve", "--context", "prod"], "not for a cluster"),
+        (&["serve", "--context", "prod"], "not a cluster"),
     ] {
         let (code, out, err) = run(home.path(), arguments);
         assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}");

@@ -78,7 +78,7 @@ fn an_imported_skin_reads_back_as_a_theme() {
     let file = skin(home.path());
     let (code, printed, said) = run(home.path(), &["theme", "import", file.to_str().unwrap()]);
     assert_eq!(code, 0, "{said}");
-    let slip = "views.yaml.colourColor is no place that k9s draws; left out\n";
+    let slip = "k9s has no setting views.yaml.colourColor; ignored\n";
     assert!(
         said.starts_with("warning: ") && said.ends_with(slip),
         "{said}"
@@ -139,9 +139,9 @@ fn what_is_no_skin_is_refused() {
     for (text, expected) in [
         (
             "replicas: 3",
-            "values.yaml: it is no skin: nothing is under k9s\nhint: ",
+            "values.yaml: the file is not a k9s skin: it has no key k9s\nhint: ",
         ),
-        ("", "values.yaml: it is no skin"),
+        ("", "values.yaml: the file is not a k9s skin"),
         ("k9s: *none", "values.yaml:1:"),
     ] {
         std::fs::write(&file, text).unwrap();

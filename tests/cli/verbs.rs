@@ -160,7 +160,7 @@ fn the_example_is_applied_read_and_deleted() {
     );
     assert!(
         err.starts_with(
-            "error: there is no component.openchoreo.dev crat in namespace default\nhint: there is "
+            "error: component.openchoreo.dev crat does not exist in namespace default\nhint: did you mean "
         ),
         "{err}"
     );
@@ -236,7 +236,7 @@ fn changes_conflicts_and_errors_of_files() {
     assert_eq!((code, out.as_str()), (1, "configmap/ok created\n"));
     for says in [
         "bad.yaml:5: configmap/typo: ",
-        "bad.yaml:10: there is no kind Thing of nowhere.dev/v1 on the server\nhint: ",
+        "bad.yaml:10: the server has no kind Thing in nowhere.dev/v1\nhint: ",
         "bad.yaml:14: the object has no metadata.name\nhint: ",
         "broken.yaml:1:",
     ] {
@@ -245,7 +245,7 @@ fn changes_conflicts_and_errors_of_files() {
     let (code, _, err) = run(home, &["apply", "-f", &file, "-n", "other"]);
     assert_eq!(code, 1);
     assert!(
-        err.contains("is for the namespace shop, not other\nhint: "),
+        err.contains("names the namespace shop, and -n names other\nhint: "),
         "{err}"
     );
 
@@ -305,24 +305,28 @@ fn bad_requests_have_their_exit_codes() {
         (
             &["get", "comp", "cart"][..],
             1,
-            "hint: there is none at all; is the namespace (-n) right?",
+            "hint: the namespace has no such objects; check -n",
         ),
         (
             &["get", "frobs"],
             1,
-            "error: there is no kind frobs on the server\nhint: ",
+            "error: the server has no kind frobs\nhint: ",
         ),
         (
             &["get", "component.apps"],
             1,
-            "there is no kind component.apps",
+            "the server has no kind component.apps",
         ),
         (
             &["get", "comp", "-l", "a in ("],
             1,
             "error: component.openchoreo.dev: ",
         ),
-        (&["get", "comp", "cart", "-A"], 2, "names do not go with -A"),
+        (
+            &["get", "comp", "cart", "-A"],
+            2,
+            "names cannot be combined with -A",
+        ),
         (&["get", "comp/../x"], 2, "cannot be a name"),
         (&["get", "comp", "-n", "../x"], 2, "cannot be a namespace"),
         (&["get"], 2, "Usage: bowline get"),
@@ -347,7 +351,7 @@ fn bad_requests_have_their_exit_codes() {
         (
             &["--readonly", "apply", "-R", "-f", &examples],
             6,
-            "error: read-only: apply was not tried (--readonly was given)\n",
+            "error: read-only: apply is not allowed (--readonly was given)\n",
         ),
         (
             &["--readonly", "apply", "--dry-run", "-R", "-f", &examples],
@@ -462,6 +466,57 @@ fn a_watch_goes_on_printing() {
     let (code, _, err) = run(home, &["get", "cm,pins", "-w"]);
     assert_eq!(
         (code, err.as_str()),
-        (2, "error: -w takes one kind, and one name at most\n")
+        (2, "error: -w takes one kind and at most one name\n")
     );
+}
+
+#[test]
+fn a_fault_of_the_pipelines_is_shown_by_status_and_refuses_promotions() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let examples = examples();
+    prints(home, &["apply", "-R", "-f", &examples]);
+    let before = prints(home, &["status"]);
+    let other = "{apiVersion: openchoreo.dev/v1alpha1, kind: DeploymentPipeline, metadata: {name: other}, spec: {}}";
+    let other = write(home, "other.yaml", other);
+    prints(home, &["apply", "-f", &other]);
+    let out = prints(home, &["status"]);
+    assert!(out.starts_with(before.lines().next().unwrap()), "{out}");
+    assert!(
+        out.contains("has 2 DeploymentPipelines (default, other), and one is allowed"),
+        "{out}"
+    );
+    let out: Value = serde_json::from_str(&prints(home, &["status", "-o", "json"])).unwrap();
+    assert_eq!(out["pipelineFaults"][0]["reason"], "SeveralPipelines");
+    let promote = [
+        "promote",
+        "cart",
+        "--from",
+        "development",
+        "--to",
+        "staging",
+    ];
+    let (code, _, err) = run(home, &promote);
+    assert_eq!(code, 5, "{err}");
+    assert!(err.contains("(default, other)"), "{err}");
+    let skip = [&promote[..], &["--skip-path", "--reason", "hurry"]].concat();
+    let (code, _, err) = run(home, &skip);
+    assert_eq!(code, 5, "{err}");
+
+    prints(home, &["delete", "-f", &other, "--yes"]);
+    let path = |from: &str, to: &str| {
+        format!(
+            "{{sourceEnvironmentRef: {{name: {from}}}, targetEnvironmentRefs: [{{name: {to}}}]}}"
+        )
+    };
+    let circle = [path("a", "b"), path("b", "c"), path("c", "a")].join(", ");
+    let circle = format!(
+        "{{apiVersion: openchoreo.dev/v1alpha1, kind: DeploymentPipeline, metadata: {{name: default}}, spec: {{promotionPaths: [{circle}]}}}}"
+    );
+    let circle = write(home, "circle.yaml", &circle);
+    prints(home, &["apply", "-f", &circle]);
+    let out = prints(home, &["status"]);
+    assert!(out.contains("lead in a circle through a, b, c"), "{out}");
+    let (code, _, err) = run(home, &promote);
+    assert_eq!(code, 5, "{err}");
 }

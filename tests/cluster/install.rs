@@ -23,7 +23,7 @@ pub async fn install_bowline(client: &Client) {
             continue;
         }
         let policy: DynamicObject = serde_yaml::from_str(document)
-            .unwrap_or_else(|error| panic!("a policy cannot be read: {error}\n{document}"));
+            .unwrap_or_else(|error| panic!("cannot read a policy: {error}\n{document}"));
         let types = policy.types.clone().expect("a policy has a kind");
         let kind = GroupVersionKind::try_from(&types).expect("a policy has a version");
         let resource = ApiResource::from_gvk(&kind);

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use serde_json::json;
+
 use super::*;
 
 async fn refused(path: &Path) -> String {
@@ -89,4 +91,138 @@ async fn an_empty_file_becomes_a_store() {
     std::fs::write(&path, "").unwrap();
     let (code, version) = send(&open(&path).await, "GET", "/version", &Value::Null).await;
     assert_eq!(code, 200, "{version}");
+}
+
+/// Makes a store of several pages that is closed, and returns its bytes.
+async fn stored(path: &Path) -> Vec<u8> {
+    drop(open(path).await);
+    let connection = rusqlite::Connection::open(path).unwrap();
+    let folded = "PRAGMA wal_checkpoint(TRUNCATE)";
+    let busy: i64 = connection.query_row(folded, [], |row| row.get(0)).unwrap();
+    assert_eq!(busy, 0);
+    connection.close().unwrap();
+    std::fs::read(path).unwrap()
+}
+
+#[tokio::test]
+async fn a_damaged_store_is_called_truncated_or_corrupt_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = stored(&folder.path().join("whole.db")).await;
+    let half = bytes.len() / 2 / 4096 * 4096;
+    let mut corrupt = bytes.clone();
+    // The root of the table that lists all tables.
+    corrupt[100..4096].fill(0xff);
+    for (name, damaged, parts) in [
+        (
+            "half.db",
+            &bytes[..half],
+            ["is truncated: it has", "backup"],
+        ),
+        (
+            "stub.db",
+            &bytes[..300],
+            ["is truncated: it has 300 of", "move it away"],
+        ),
+        (
+            "corrupt.db",
+            &corrupt,
+            ["is corrupt", "restore it from a backup"],
+        ),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, damaged).unwrap();
+        let said = refused(&path).await;
+        for part in parts {
+            assert!(said.contains(part), "{name}: {said}");
+        }
+        assert!(!said.contains("writable"), "{name}: {said}");
+        assert_eq!(std::fs::read(&path).unwrap(), damaged, "{name} was changed");
+    }
+}
+
+#[tokio::test]
+async fn corruption_that_a_read_meets_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let mut bytes = stored(&path).await;
+    // Everything but the header, the list of tables and what else opening reads.
+    let last = bytes.len() - 4096 * 8;
+    bytes[last..].fill(0xff);
+    std::fs::write(&path, &bytes).unwrap();
+    let said = match Embedded::open(&path, "ana").await {
+        Err(error) => error.to_string(),
+        Ok(store) => {
+            let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+            let (code, answer) = send(&store, "GET", definitions, &Value::Null).await;
+            assert_eq!(code, 500, "{answer}");
+            answer["message"].to_string()
+        }
+    };
+    assert!(said.contains("is corrupt; restore it"), "{said}");
+}
+
+#[tokio::test]
+async fn reading_a_store_creates_none_and_changes_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new/store.db");
+    let readonly =
+        |path: std::path::PathBuf| async move { Embedded::open_readonly(&path, "ana").await };
+    let said = readonly(path.clone()).await.err().unwrap().to_string();
+    assert!(said.contains("--readonly creates none"), "{said}");
+    assert!(!folder.path().join("new").exists());
+    std::fs::create_dir(folder.path().join("new")).unwrap();
+    std::fs::write(&path, "").unwrap();
+    let said = readonly(path.clone()).await.err().unwrap().to_string();
+    assert!(said.contains("there is no store"), "{said}");
+    assert_eq!(std::fs::read(&path).unwrap(), b"");
+
+    let bytes = stored(&path).await;
+    let store = readonly(path.clone()).await.unwrap();
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let (code, _) = send(&store, "GET", definitions, &Value::Null).await;
+    assert_eq!(code, 200);
+    let namespace = json!({"metadata": {"name": "new"}});
+    let (code, answer) = send(&store, "POST", "/api/v1/namespaces", &namespace).await;
+    assert!(code >= 400, "{answer}");
+    drop(store);
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn a_store_in_a_folder_that_takes_no_files_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = stored(&folder.path().join("store.db")).await;
+    let path = folder.path().join("a store?.db");
+    std::fs::write(&path, bytes).unwrap();
+    // SQLite cannot create the -shm file that readers share, not even as root.
+    let shared = folder.path().join("a store?.db-shm");
+    std::fs::create_dir(shared).unwrap();
+    let store = Embedded::open_readonly(&path, "ana").await.unwrap();
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let (code, _) = send(&store, "GET", definitions, &Value::Null).await;
+    assert_eq!(code, 200);
+    drop(store);
+
+    // A read finds changes that are only in the -wal file.
+    let live = open(&folder.path().join("live.db")).await;
+    let namespace = json!({"metadata": {"name": "newest"}});
+    let (code, answer) = send(&live, "POST", "/api/v1/namespaces", &namespace).await;
+    assert_eq!(code, 201, "{answer}");
+    for ending in ["", "-wal"] {
+        let from = folder.path().join(format!("live.db{ending}"));
+        std::fs::copy(from, folder.path().join(format!("copy.db{ending}"))).unwrap();
+    }
+    std::fs::create_dir(folder.path().join("copy.db-shm")).unwrap();
+    let copy = folder.path().join("copy.db");
+    match Embedded::open_readonly(&copy, "ana").await {
+        Ok(store) => {
+            let path = "/api/v1/namespaces/newest";
+            let (code, answer) = send(&store, "GET", path, &Value::Null).await;
+            assert_eq!(code, 200, "{answer}");
+        }
+        Err(error) => {
+            let said = error.to_string();
+            assert!(said.contains("newest changes are still in"), "{said}");
+        }
+    }
 }

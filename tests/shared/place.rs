@@ -202,6 +202,15 @@ impl Target {
         vec![target, format!("--namespace={}", self.namespace)]
     }
 
+    #[allow(dead_code)] // only proofs about controllers run it
+    /// A kubectl of the user that may do everything, where the target is a cluster.
+    pub fn kubectl(&self) -> Command {
+        match &self.backing {
+            Backing::Cluster(cluster) => cluster.kubectl(),
+            _ => panic!("kubectl is for a cluster"),
+        }
+    }
+
     fn store(&self) -> PathBuf {
         self.home.path().join("store.db")
     }
@@ -217,7 +226,7 @@ impl Target {
                 );
                 cluster.rewrite(&key, change).await;
             }
-            Backing::Repository(_) => panic!("the audit of a repository is its log"),
+            Backing::Repository(_) => panic!("the audit trail of a repository is the git log"),
         }
     }
 }

@@ -4,12 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use kube::Client;
 
-use crate::cli::connect;
+use crate::cli::connect::{self, Address};
 use crate::cli::error::Exit;
 use crate::engine::apply::{Applied, ApplyError, apply_all};
 use crate::engine::claim::ClaimError;
 use crate::engine::plan::Plan;
 use crate::engine::whoami::Clock;
+use crate::text::quoted;
 
 /// What became of a plan.
 pub(super) struct Became {
@@ -23,11 +24,11 @@ pub(super) struct Became {
 
 /// What became of one change.
 pub(super) enum Result {
-    /// The pin has this generation now.
+    /// The ReleasePin has this generation now.
     Done(i64),
     /// It was committed to a branch that is not checked out.
     Committed,
-    /// The pin was as wanted already.
+    /// The ReleasePin was as wanted already.
     Unchanged,
     /// It was not begun.
     NotBegun,
@@ -65,6 +66,7 @@ pub(super) async fn apply(
     client: &Client,
     plan: &Plan,
     clock: Clock<'_>,
+    address: &Address,
     say: &mut dyn FnMut(String),
 ) -> Became {
     let abort = AtomicBool::new(false);
@@ -74,7 +76,7 @@ pub(super) async fn apply(
         // Where interrupts cannot be heard, they end the program as they always did.
         Ok(()) = tokio::signal::ctrl_c() => {
             abort.store(true, Ordering::SeqCst);
-            say("interrupted: what is under way is brought to its end".to_owned());
+            say("interrupted: bowline finishes the current write, then stops".to_owned());
             applying.await
         }
     };
@@ -84,11 +86,16 @@ pub(super) async fn apply(
         results.push(match answer {
             Ok(applied) => done(&item.pin.name, applied, say),
             Err(error) => {
-                say(format!("{}: {error}", item.pin.name));
+                say(format!("error: {}: {error}", item.pin.name));
                 if error.is_open() {
+                    let history = format!(
+                        "bowline history {} --environment {}",
+                        quoted(&item.component),
+                        quoted(&item.environment)
+                    );
+                    let history = address.bowline(&history);
                     say(format!(
-                        "hint: bowline history {} --environment {} shows what was done",
-                        item.component, item.environment
+                        "hint: {history} shows the revisions of the ReleasePin"
                     ));
                 }
                 first = first.or(exit(error));
@@ -119,12 +126,14 @@ fn done(pin: &str, applied: &Applied, say: &mut dyn FnMut(String)) -> Result {
         Applied::Done(revision) => Result::Done(*revision),
         Applied::Unrecorded(revision, why) => {
             say(format!(
-                "the audit entry of {pin} follows with its next change: {why}"
+                "warning: the next change of {pin} writes the audit entry of this one: {why}"
             ));
             Result::Done(*revision)
         }
         Applied::Superseded { revision, by } => {
-            say(format!("{pin} was changed, and then {by}"));
+            say(format!(
+                "{pin} was changed by this command, and afterwards {by}"
+            ));
             Result::Done(*revision)
         }
     }

@@ -1,4 +1,4 @@
-//! What the verbs that move and hold pins can be told.
+//! The arguments of the verbs that move and pin ReleasePins.
 
 use std::time::Duration;
 
@@ -10,20 +10,22 @@ use crate::cli::error::{Error, Exit};
 use crate::cli::gitflags::GitFlags;
 use crate::cli::output::Format;
 
-/// The verbs that move and hold pins.
+/// The verbs that move and pin ReleasePins.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Run a release in an environment that nothing promotes to
+    /// Move an environment that nothing promotes to to a release
     Deploy(DeployArguments),
-    /// Run what one environment runs in the next one too
+    /// Move an environment to the effective release of the environment before it
     Promote(PromoteArguments),
-    /// Go back to a release that was good, and hold the pin there
+    /// Move an environment back to a release that was good, and pin it there
     Rollback(RollbackArguments),
-    /// Hold a pin, so that nothing moves it
+    /// Place a hold on a ReleasePin, so that nothing moves it
+    #[command(visible_alias = "hold")]
     Pin(PinArguments),
-    /// Lift a hold
+    /// Lift a hold of a ReleasePin
+    #[command(visible_alias = "unhold")]
     Unpin(UnpinArguments),
-    /// Reverse the last action on a pin
+    /// Reverse the last action on a ReleasePin
     Undo(UndoArguments),
 }
 
@@ -43,7 +45,7 @@ impl Verb {
 /// The flags of every verb that changes something.
 #[derive(Args, Debug)]
 pub struct Changes {
-    /// Why it is done
+    /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: Option<String>,
     /// Print the plan, change nothing, and exit with 3 if something would change
@@ -52,13 +54,13 @@ pub struct Changes {
     /// Do not ask
     #[arg(short, long)]
     pub(super) yes: bool,
-    /// Wait until it is ready, and exit with 1 if it is not in time
-    #[arg(long, conflicts_with = "dry_run")]
+    /// Wait until the rollout is ready, and exit with 1 if it fails or is not ready in time
+    #[arg(long)]
     pub(super) wait: bool,
     /// How long to wait (30s, 10m)
     #[arg(long, value_name = "DURATION", default_value = "5m", requires = "wait", value_parser = duration)]
     pub(super) timeout: Duration,
-    /// The form of the result
+    /// The output format
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     pub(super) output: Format,
     #[command(flatten)]
@@ -68,15 +70,15 @@ pub struct Changes {
 /// What `deploy` can be told.
 #[derive(Args, Debug)]
 pub struct DeployArguments {
-    /// The component; that of the configuration where it is left out
+    /// The component [default: the component that the configuration names]
     pub(super) component: Option<String>,
     /// The environment
     #[arg(short, long, value_name = "NAME")]
     pub(super) environment: String,
-    /// The release; one is made of the current definitions where it is left out
+    /// The release [default: a new release of the current definitions]
     #[arg(short, long, value_name = "NAME")]
     pub(super) release: Option<String>,
-    /// Deploy to an environment that is promoted to; needs a reason
+    /// Deploy although a promotion path leads to the environment; needs --reason
     #[arg(long)]
     pub(super) skip_path: bool,
     #[command(flatten)]
@@ -86,21 +88,21 @@ pub struct DeployArguments {
 /// What `promote` can be told.
 #[derive(Args, Debug)]
 pub struct PromoteArguments {
-    /// The components, of which several make one set; that of the configuration where none is named
+    /// The components; several components form one set [default: the component that the configuration names]
     pub(super) components: Vec<String>,
-    /// Every component that is deployed in the environment
+    /// All components that are deployed in the source environment
     #[arg(long, conflicts_with = "components")]
     pub(super) all: bool,
-    /// The environment whose release is taken
+    /// The source environment
     #[arg(long, value_name = "NAME")]
     pub(super) from: String,
-    /// The environment that gets it
+    /// The target environment
     #[arg(long, value_name = "NAME")]
     pub(super) to: String,
-    /// Promote although the release is not ready where it comes from
+    /// Promote although the release is not ready in the source environment
     #[arg(long)]
     pub(super) unready: bool,
-    /// Promote where the pipeline has no path; needs a reason
+    /// Promote although the pipeline has no path between the environments; needs --reason
     #[arg(long)]
     pub(super) skip_path: bool,
     #[command(flatten)]
@@ -110,18 +112,18 @@ pub struct PromoteArguments {
 /// What `rollback` can be told.
 #[derive(Args, Debug)]
 pub struct RollbackArguments {
-    /// The component; that of the configuration where it is left out
+    /// The component [default: the component that the configuration names]
     pub(super) component: Option<String>,
     /// The environment
     #[arg(short, long, value_name = "NAME")]
     pub(super) environment: String,
-    /// The release to go back to; the last good one where it is left out
+    /// The release to roll back to [default: the last good release]
     #[arg(long, value_name = "RELEASE", conflicts_with = "to_revision")]
     pub(super) to: Option<String>,
-    /// The revision to go back to
+    /// The revision to roll back to
     #[arg(long, value_name = "N")]
     pub(super) to_revision: Option<i64>,
-    /// Place no hold, so that automation may move the pin again
+    /// Place no hold, so that automation may move the ReleasePin again
     #[arg(long)]
     pub(super) no_hold: bool,
     #[command(flatten)]
@@ -131,12 +133,12 @@ pub struct RollbackArguments {
 /// What `pin` can be told.
 #[derive(Args, Debug)]
 pub struct PinArguments {
-    /// The component; that of the configuration where it is left out
+    /// The component [default: the component that the configuration names]
     pub(super) component: Option<String>,
     /// The environment
     #[arg(short, long, value_name = "NAME")]
     pub(super) environment: String,
-    /// Until when, as 2026-01-31T18:00:00Z or 4h from now; without an end where it is left out
+    /// The end of the hold, as 2026-01-31T18:00:00Z or 4h from now [default: no end]
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub(super) until: Option<Until>,
     /// The release that the hold fixes
@@ -149,12 +151,12 @@ pub struct PinArguments {
 /// What `unpin` can be told.
 #[derive(Args, Debug)]
 pub struct UnpinArguments {
-    /// The component; that of the configuration where it is left out
+    /// The component [default: the component that the configuration names]
     pub(super) component: Option<String>,
     /// The environment
     #[arg(short, long, value_name = "NAME")]
     pub(super) environment: String,
-    /// The hold; the only one where it is left out
+    /// The id of the hold [default: the only hold]
     #[arg(long, value_name = "ID")]
     pub(super) hold: Option<String>,
     #[command(flatten)]
@@ -164,7 +166,7 @@ pub struct UnpinArguments {
 /// What `undo` can be told.
 #[derive(Args, Debug)]
 pub struct UndoArguments {
-    /// The component; that of the configuration where it is left out
+    /// The component [default: the component that the configuration names]
     pub(super) component: Option<String>,
     /// The environment
     #[arg(short, long, value_name = "NAME")]
@@ -199,5 +201,7 @@ fn moment(text: &str) -> Result<Until, String> {
     let moment = text.parse().map(Until::At);
     moment
         .or_else(|_| text.parse().map(Until::In))
-        .map_err(|_| "write it as 2026-01-31T18:00:00Z, or as 4h for a span from now".to_owned())
+        .map_err(|_| {
+            "write a time as 2026-01-31T18:00:00Z, or a duration from now as 4h".to_owned()
+        })
 }

@@ -33,7 +33,7 @@ impl Session<'_> {
                 let exit = push_again(Some(&commits), say).await?;
                 let became = became(plan, exit, |_| Result::Unchanged);
                 let text = shown::done(plan, shown, &became, None, format);
-                return Ok(Outcome::ending(text, exit));
+                return Ok(Outcome::ending(text, exit).made());
             }
             (proposal, changing)
         };
@@ -51,21 +51,24 @@ impl Session<'_> {
             commits.moves(&draft, &proposal, &clock).await?
         };
         let mut exit = told(&committed, say);
-        let became = became(plan, exit, |item| match (item.unchanged, committed.here) {
-            (true, _) => Result::Unchanged,
-            (false, true) => Result::Done(item.generation.unwrap_or_default() + 1),
-            (false, false) => Result::Committed,
+        let became = became(plan, exit, |item| {
+            match (item.unchanged, committed.made.here) {
+                (true, _) => Result::Unchanged,
+                (false, true) => Result::Done(item.generation.unwrap_or_default() + 1),
+                (false, false) => Result::Committed,
+            }
         });
         if self.changes.wait && exit == Exit::Done {
             let patience = self.changes.timeout;
-            exit = super::waiting::wait(&mut self.feed, plan, &became, patience, say).await;
+            let waited = super::waiting::wait(&mut self.feed, plan, &became, patience, say).await;
+            exit = super::ended(waited, say);
         }
         let files = Files {
             proposal: &proposal,
             made: &committed.made,
         };
         let text = shown::done(plan, shown, &became, Some(&files), format);
-        Ok(Outcome::ending(text, exit))
+        Ok(Outcome::ending(text, exit).made())
     }
 
     fn commits(&self) -> Commits<'_> {

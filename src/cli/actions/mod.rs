@@ -1,4 +1,4 @@
-//! The verbs that move and hold pins: plan, show, ask, apply, wait.
+//! The verbs that move and pin ReleasePins: plan, show, ask, apply, wait.
 
 mod applied;
 mod arguments;
@@ -6,31 +6,38 @@ mod committed;
 mod shown;
 mod waiting;
 
+use std::time::Duration;
+
 use super::commits;
-use super::connect::{self, Connection, Environment, Options};
+use super::connect::{self, Address, Connection, Environment, Options};
 use super::error::{Error, Exit};
 use super::output::Format;
 use super::session::{self, Server, live, refused};
-use super::{Outcome, confirm};
+use super::{Outcome, confirm, observing};
 use crate::controllers::beside::Beside;
 use crate::engine::actions::pin::{PinHold, Unpin};
 use crate::engine::actions::promote::Promote;
 use crate::engine::actions::rollback::Target;
 use crate::engine::actions::undo::Undo;
 use crate::engine::bodies::BodyError;
-use crate::engine::desk::{Desk, NoDraft, Order};
+use crate::engine::desk::{Desk, Draft, NoDraft, Order};
 use crate::engine::diff::{self, Diff};
 use crate::engine::plan::{Asked, Plan};
 use crate::engine::preview::PreviewError;
 use crate::engine::repository::Proposal;
+use crate::engine::rollout::Rollout;
 use crate::engine::rules::Refusal;
 use crate::engine::world::feed::Feed;
-use crate::engine::world::{Key, Source};
+use crate::engine::world::{Key, Source, World};
 use crate::resolve::git::Git;
 
 use applied::Became;
 pub use arguments::Verb;
 use arguments::{Changes, PromoteArguments};
+
+/// How long a promotion waits for the rollout that it starts from, where its own process runs the
+/// controllers.
+const SETTLES: Duration = Duration::from_secs(60);
 
 /// A connection with the read model of its namespace.
 struct Session<'a> {
@@ -56,9 +63,10 @@ impl<'a> Session<'a> {
         commits::begin(&connection, options, say).await?;
         let repository = connection.repository.as_ref();
         if changes.wait && repository.is_some_and(|repository| repository.beside.is_none()) {
-            let message = "--wait needs a cluster: a repository knows nothing of what runs";
+            let message =
+                "--wait needs a cluster: a repository does not know the state of a rollout";
             return Err(Error::new(Exit::Usage, message)
-                .with_hint("--context names one beside the repository"));
+                .with_hint("add --context NAME to name the cluster of this repository"));
         }
         let server = Server::ask(&connection, say).await?;
         let feed = live(&connection, options, &Source::OF_MOVES).await?;
@@ -156,28 +164,84 @@ impl<'a> Session<'a> {
         session::component(&self.connection, named.as_deref())
     }
 
+    fn beside(&self) -> Beside<'_> {
+        Beside {
+            connection: &self.connection,
+            options: self.options,
+            environment: self.environment,
+            git: &self.git,
+        }
+    }
+
+    /// Plans an order. Where a rule waits for a rollout in an embedded store that no process looks
+    /// after, the controllers run here until that rollout is at its end.
+    async fn plan(&self, order: &Order, say: &mut dyn FnMut(String)) -> Result<Draft, Error> {
+        let refusals = match self.desk().draft(order, &self.asked).await {
+            Err(NoDraft::Refused(refusals)) => refusals,
+            drafted => return drafted.map_err(not_planned),
+        };
+        if !refusals.iter().any(Refusal::waits_for_controller)
+            || !observing::is_unattended(&self.connection).await
+        {
+            return Err(refused(refusals));
+        }
+        let how = observing::how_to_go_on(self.options);
+        let unready: Vec<(Key, &str)> = refusals.iter().filter_map(|it| self.unready(it)).collect();
+        if unready.is_empty() || self.connection.readonly.is_some() {
+            return Err(refused(refusals).and_hint(how));
+        }
+        say("no process runs the controllers of this store: they run here until the rollout is at its end".to_owned());
+        let settled = |world: &World| {
+            unready.iter().all(|(component, environment)| {
+                let pin = world.pin_of(component, environment);
+                Rollout::newest(pin).is_settled()
+            })
+        };
+        let again = async {
+            // Where the time is up, the rule refuses once more and says how far the rollout is.
+            let _ = tokio::time::timeout(SETTLES, self.feed.when(settled)).await;
+            self.desk().draft(order, &self.asked).await
+        };
+        match self.beside().until(again).await? {
+            Err(NoDraft::Refused(refusals)) => Err(refused(refusals).and_hint(how)),
+            drafted => drafted.map_err(not_planned),
+        }
+    }
+
+    /// Returns the component and the environment whose rollout a rule waits for.
+    fn unready<'r>(&self, refusal: &'r Refusal) -> Option<(Key, &'r str)> {
+        match refusal {
+            Refusal::Unready {
+                component,
+                environment,
+                ..
+            } => Some((Key::new(&self.asked.namespace, component), environment)),
+            _ => None,
+        }
+    }
+
     /// Shows a plan, asks where that is due, applies it, and waits for it.
     async fn carry_out(
         mut self,
         order: &Order,
         say: &mut dyn FnMut(String),
     ) -> Result<Outcome, Error> {
-        let drafted = self.desk().draft(order, &self.asked).await;
-        let mut draft = drafted.map_err(not_planned)?;
+        let mut draft = self.plan(order, say).await?;
         draft.notes.drain(..).for_each(&mut *say);
         if let Some(environment) = draft.plan.lacks_reason() {
             let lacks = Refusal::NoReason {
                 environment: environment.to_owned(),
             };
             match self.changes.dry_run {
-                true => say(format!("{lacks}: it would be refused without --reason")),
+                true => say(format!("{lacks}: without --reason bowline refuses it")),
                 false => return Err(refused(vec![lacks])),
             }
         }
-        let shown = self
-            .desk()
-            .show(&mut draft, &diff::Options::default())
-            .await;
+        let options = diff::Options::default();
+        let shown = match self.changes.dry_run {
+            true => self.desk().show_fetched(&mut draft, &options).await,
+            false => self.desk().show(&mut draft, &options).await,
+        };
         draft.notes.drain(..).for_each(&mut *say);
         let shown = shown.map_err(not_shown)?;
         let changing = draft
@@ -204,45 +268,41 @@ impl<'a> Session<'a> {
         made.map_err(not_planned)?.into_iter().for_each(&mut *say);
         let plan = draft.plan;
         let clock = self.server.clock();
-        let became = applied::apply(&self.connection.client, &plan, &clock, say).await;
-        let mut exit = became.exit;
-        if let Some(worse) = self.follow(&plan, &became, say).await? {
-            exit = worse;
-        }
+        let address = Address::of(&self.connection, self.options, self.environment);
+        let client = &self.connection.client;
+        let became = applied::apply(client, &plan, &clock, &address, say).await;
+        let exit = self.follow(&plan, &became, say).await;
         let text = shown::done(&plan, &shown, &became, None, format);
-        Ok(Outcome::ending(text, exit))
+        Ok(Outcome::ending(text, exit).made())
     }
 
     /// Waits until what was done is ready, where that is wanted; beside an embedded store, at least until
-    /// controllers have observed it.
-    async fn follow(
-        &mut self,
-        plan: &Plan,
-        became: &Became,
-        say: &mut dyn FnMut(String),
-    ) -> Result<Option<Exit>, Error> {
-        let changed: Vec<(Key, i64)> = plan
-            .items
-            .iter()
-            .zip(&became.results)
-            .filter_map(|(item, result)| Some((item.pin.clone(), result.revision()?)))
-            .collect();
+    /// controllers have observed it. Without `--wait` nothing here changes how the program ends: the change
+    /// is made.
+    async fn follow(&mut self, plan: &Plan, became: &Became, say: &mut dyn FnMut(String)) -> Exit {
+        if !self.changes.wait || became.exit != Exit::Done || became.interrupted {
+            let results = plan.items.iter().zip(&became.results);
+            let changed: Vec<(Key, i64)> = results
+                .filter_map(|(item, result)| Some((item.pin.clone(), result.revision()?)))
+                .collect();
+            observing::observe(&self.beside(), &changed, say).await;
+            return became.exit;
+        }
         let beside = Beside {
             connection: &self.connection,
             options: self.options,
             environment: self.environment,
             git: &self.git,
         };
-        if self.changes.wait && became.exit == Exit::Done && !became.interrupted {
-            let patience = self.changes.timeout;
-            let ready = waiting::wait(&mut self.feed, plan, became, patience, say);
-            return Ok(Some(beside.until(ready).await?));
-        }
-        // It was done, whoever sees it.
-        if let Err(error) = beside.observed(&changed).await {
-            say(Error::from(error).to_string());
-        }
-        Ok(None)
+        let patience = self.changes.timeout;
+        let ready = waiting::wait(&mut self.feed, plan, became, patience, say);
+        let waited = beside.until(ready).await.unwrap_or_else(|error| {
+            let mut error = Error::from(error);
+            let why = error.message;
+            error.message = format!("the change was made, and nobody waits for it: {why}");
+            Err(error)
+        });
+        ended(waited, say)
     }
 
     /// Asks on a terminal; without one, only what goes to production needs `--yes`.
@@ -287,6 +347,17 @@ impl<'a> Session<'a> {
         confirm::ask(&question, &wanted)?;
         self.connection = self.connection.for_confirmed_plan();
         Ok(())
+    }
+}
+
+/// Says what a wait found, and how the program ends after it.
+fn ended(waited: Result<(), Error>, say: &mut dyn FnMut(String)) -> Exit {
+    match waited {
+        Ok(()) => Exit::Done,
+        Err(error) => {
+            error.tell(say);
+            Exit::Failed
+        }
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn planned(
         Format::Name => plan.items.iter().map(name).collect(),
         Format::Table | Format::Wide => {
             let item = |(item, shown): (&Item, &Option<Diff>)| {
-                let diff = shown.as_ref().map(Diff::text).unwrap_or_default();
+                let diff = shown.as_ref().map(changes).unwrap_or_default();
                 format!("{}\n{diff}", line(item))
             };
             let files = files.map(Proposal::diff).unwrap_or_default();
@@ -78,9 +78,17 @@ pub(super) fn done(
             .map(|((item, _), result)| match result {
                 Result::Done(revision) => format!("{} (revision {revision})\n", line(item)),
                 Result::Committed => format!("{}\n", line(item)),
-                _ => format!("{} is there already\n", line(item)),
+                _ => format!("{} (no change)\n", line(item)),
             })
             .collect(),
+    }
+}
+
+/// Prints the changes as a list, the most important first, and then their lines.
+fn changes(diff: &Diff) -> String {
+    match diff.is_empty() {
+        true => diff.text(),
+        false => format!("{}\n{}", diff.changes_text(), diff.text()),
     }
 }
 
@@ -101,7 +109,7 @@ fn fields(item: &Item, shown: &Option<Diff>) -> Value {
 }
 
 fn name(item: &Item) -> String {
-    format!("releasepin.openchoreo.dev/{}\n", item.pin.name)
+    output::name_line("releasepin.openchoreo.dev", &item.pin.name)
 }
 
 /// Says what changes: the pin, and the release that counts before and after.

@@ -3,21 +3,33 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use super::applied::Became;
-use crate::cli::error::Exit;
+use super::applied::{Became, Result as Changed};
+use crate::cli::error::{Error, Exit};
 use crate::engine::plan::{Item, Plan};
 use crate::engine::rollout::Rollout;
 use crate::engine::world::World;
 use crate::engine::world::feed::Feed;
 
-/// Waits until every pin that was changed is ready; progress is told on a terminal only.
+/// Why waiting ended.
+#[derive(Clone, Copy)]
+enum End {
+    /// Nothing is left to wait for.
+    Over,
+    /// The time is up.
+    Late,
+    /// The user interrupted it.
+    Interrupted,
+}
+
+/// Waits until every ReleasePin of a plan is ready. It prints progress on a terminal only. The error says that
+/// the change was made.
 pub(super) async fn wait(
     feed: &mut Feed,
     plan: &Plan,
     became: &Became,
     patience: Duration,
     say: &mut dyn FnMut(String),
-) -> Exit {
+) -> Result<(), Error> {
     let changed: Vec<(&Item, i64)> = plan
         .items
         .iter()
@@ -27,42 +39,103 @@ pub(super) async fn wait(
         .collect();
     let progress = std::io::stderr().is_terminal();
     let mut told: Vec<String> = Vec::new();
-    let ended = tokio::time::timeout(patience, async {
+    let over = async {
         loop {
             let states = states(&feed.world(), &changed);
-            let lines = || states.iter().map(|(_, line)| line);
-            for line in lines().filter(|line| progress && !told.contains(line)) {
+            let lines: Vec<String> = states
+                .iter()
+                .map(|(item, state)| line(item, state))
+                .collect();
+            for line in lines.iter().filter(|line| progress && !told.contains(line)) {
                 say(line.clone());
             }
-            told = lines().cloned().collect();
-            if states.iter().all(|(ready, _)| *ready) {
+            told = lines;
+            if states.iter().all(|(_, state)| state.is_ready())
+                || states.iter().any(|(_, state)| state.is_final_failure())
+            {
                 return;
             }
             feed.changed().await;
         }
-    });
-    tokio::select! {
-        ended = ended => if ended.is_ok() {
-            return Exit::Done;
+    };
+    let end = tokio::select! {
+        over = tokio::time::timeout(patience, over) => match over {
+            Ok(()) => End::Over,
+            Err(_elapsed) => End::Late,
         },
-        Ok(()) = tokio::signal::ctrl_c() => {
-            say("interrupted: what was done goes on without being waited for".to_owned());
-        }
+        Ok(()) = tokio::signal::ctrl_c() => End::Interrupted,
+    };
+    let states = states(&feed.world(), &changed);
+    let unready = states.iter().filter(|(_, state)| !state.is_ready());
+    let unready: Vec<String> = unready.map(|(item, state)| line(item, state)).collect();
+    match unready.is_empty() {
+        true => Ok(()),
+        false => Err(failed(became, end, &unready)),
     }
-    let unready = states(&feed.world(), &changed);
-    for (_, line) in unready.into_iter().filter(|(ready, _)| !ready) {
-        say(format!("not ready in time: {line}"));
-    }
-    Exit::Failed
 }
 
-/// Says of each pin whether it is ready, and how it is doing.
-fn states(world: &World, changed: &[(&Item, i64)]) -> Vec<(bool, String)> {
-    let state = |(item, revision): &(&Item, i64)| {
-        let rollout = Rollout::of(world.pin(&item.pin), *revision);
-        let (component, environment) = (&item.component, &item.environment);
-        let line = format!("{component} in {environment}: {}", rollout.words());
-        (rollout.is_ready(), line)
+fn failed(became: &Became, end: End, unready: &[String]) -> Error {
+    let is_made = |result: &Changed| matches!(result, Changed::Done(_) | Changed::Committed);
+    let made = match became.results.iter().any(is_made) {
+        true => "the change was made",
+        false => "nothing had to be changed",
+    };
+    let why = match end {
+        End::Over => "its rollout failed",
+        End::Late => "it is not ready in time",
+        End::Interrupted => "the rollout continues; the interrupt only ended the wait",
+    };
+    let message = format!("{made}, and {why}: {}", unready.join("\n"));
+    Error::new(Exit::Failed, message).with_hint("bowline status shows the progress")
+}
+
+fn states<'p>(world: &World, changed: &[(&'p Item, i64)]) -> Vec<(&'p Item, Rollout)> {
+    let state = |(item, revision): &(&'p Item, i64)| {
+        let rollout = Rollout::of(world.pin(&item.pin), *revision, &item.to.name);
+        (*item, rollout)
     };
     changed.iter().map(state).collect()
+}
+
+fn line(item: &Item, state: &Rollout) -> String {
+    let (component, environment) = (&item.component, &item.environment);
+    format!("{component} in {environment}: {}", state.words())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_that_fails_says_that_the_change_was_made() {
+        let line = ["cart in dev: crashes (Degraded)".to_owned()];
+        for (result, end, message) in [
+            (
+                Changed::Done(2),
+                End::Late,
+                "the change was made, and it is not ready in time: cart in dev: crashes (Degraded)",
+            ),
+            (
+                Changed::Done(2),
+                End::Over,
+                "the change was made, and its rollout failed: cart in dev: crashes (Degraded)",
+            ),
+            (
+                Changed::Unchanged,
+                End::Late,
+                "nothing had to be changed, and it is not ready in time: cart in dev: crashes (Degraded)",
+            ),
+        ] {
+            let became = Became {
+                results: vec![result],
+                exit: Exit::Done,
+                interrupted: false,
+            };
+            let error = failed(&became, end, &line);
+            assert_eq!(
+                (error.exit, error.message.as_str()),
+                (Exit::Failed, message)
+            );
+        }
+    }
 }

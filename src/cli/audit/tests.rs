@@ -258,7 +258,7 @@ async fn a_timeline_is_written_as_markdown_and_json() {
     let rows: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(rows.as_array().unwrap().len(), 4);
     let text = fixture.prints(&["export", "--until", "2000-01-01"]).await;
-    assert!(text.contains("Nothing was recorded"), "{text}");
+    assert!(text.contains("No audit entries"), "{text}");
 }
 
 #[tokio::test]

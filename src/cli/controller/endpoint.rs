@@ -35,11 +35,20 @@ impl Standing {
     fn is_ready(&self) -> Result<String, String> {
         match self {
             Self::Starting => Err("starting".to_owned()),
-            Self::Waiting(None) => Ok("waiting: another acts".to_owned()),
-            Self::Waiting(Some(who)) => Ok(format!("waiting: {who} acts")),
+            Self::Waiting(None) => Ok("waiting: another process is the leader".to_owned()),
+            Self::Waiting(Some(who)) => Ok(format!("waiting: {who} is the leader")),
             Self::Acting(context) if context.feed().world().is_live() => Ok("acting".to_owned()),
-            Self::Acting(_) => Err("not everything is listed".to_owned()),
-            Self::Unreachable(why) => Err(format!("the lease cannot be had: {why}")),
+            Self::Acting(context) => {
+                let absent = context.feed().world().absent_kinds();
+                Err(match absent.is_empty() {
+                    true => "the first lists are not complete".to_owned(),
+                    false => format!(
+                        "the cluster does not have the kinds {}; bowline install installs them",
+                        absent.join(", ")
+                    ),
+                })
+            }
+            Self::Unreachable(why) => Err(format!("cannot get the lease: {why}")),
         }
     }
 
@@ -89,7 +98,7 @@ pub(super) fn answer<B>(request: &Request<B>, state: &State) -> Response<Full<By
         }
         "/metrics" => text(StatusCode::OK, metrics::CONTENT_TYPE, state.metrics.text()),
         _ => {
-            let known = "/healthz, /readyz and /metrics are here\n".to_owned();
+            let known = "the paths are /healthz, /readyz and /metrics\n".to_owned();
             text(StatusCode::NOT_FOUND, TEXT, known)
         }
     }

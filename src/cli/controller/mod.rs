@@ -8,7 +8,7 @@ mod endpoint;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -35,18 +35,21 @@ use endpoint::{Standing, State};
 /// What `controller` can be told.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The address of /healthz, /readyz and /metrics; port 0 takes a free one
+    /// The address of /healthz, /readyz and /metrics; port 0 chooses a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// How long the lease lasts that says who acts; another takes over after this long at most
+    /// The duration of the leader lease; another process takes over after at most this time
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = whole_seconds)]
     lease_duration: u16,
-    /// How long reconciles under way may go on after a stop
+    /// How long running reconciles may continue after a stop
     #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = super::duration)]
     grace: Duration,
-    /// The form of the log on stderr; BOWLINE_LOG chooses what is in it (info)
+    /// The format of the log on stderr; BOWLINE_LOG sets the level (info)
     #[arg(long, value_name = "FORM", value_enum, default_value_t)]
     pub(super) log_format: LogFormat,
+    /// The kubeconfig with the contexts that DataPlanes name; default: the kubeconfig of the target
+    #[arg(long, value_name = "FILE", env = "BOWLINE_DATA_PLANES")]
+    data_planes: Option<PathBuf>,
     #[command(flatten)]
     git: GitFlags,
 }
@@ -54,10 +57,10 @@ pub struct Arguments {
 /// The forms of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// A line that people read
+    /// One readable line per event
     #[default]
     Text,
-    /// An object of JSON on each line
+    /// One JSON object per line
     Json,
 }
 
@@ -65,7 +68,7 @@ fn whole_seconds(text: &str) -> Result<u16, String> {
     let duration = super::duration(text)?;
     match u16::try_from(duration.as_secs()) {
         Ok(seconds @ 1..) if duration.subsec_nanos() == 0 => Ok(seconds),
-        _ => Err("a lease lasts whole seconds, at least one".to_owned()),
+        _ => Err("the lease duration is a whole number of seconds, at least 1".to_owned()),
     }
 }
 
@@ -79,8 +82,10 @@ pub async fn run(
     let mut connection = connect::connect(options, environment).await?;
     writable(&connection, "controller")?;
     if let Target::Repository { .. } = &connection.target {
-        let message = "a repository has no controllers: they run in the clusters that read it";
-        return Err(Error::new(Exit::Usage, message).with_hint("--context chooses a cluster"));
+        let message = "a repository has no controllers: they run in the clusters that apply it";
+        return Err(
+            Error::new(Exit::Usage, message).with_hint("choose a cluster with --context NAME")
+        );
     }
     if let Target::Embedded { .. } = &connection.target {
         connection = beside::connection(options, environment).await?;
@@ -100,7 +105,10 @@ pub async fn run(
         connection: &connection,
         options,
         environment,
-        planes: DataPlanes::of(&connection, options, environment),
+        planes: match &arguments.data_planes {
+            None => DataPlanes::of(&connection, options, environment),
+            Some(file) => DataPlanes::in_file(&connection, file, options, environment),
+        },
         state: state.clone(),
         stop: stop.clone(),
         git,
@@ -220,14 +228,19 @@ impl Process<'_> {
         let ended = tokio::task::spawn_blocking(move || running.join()).await;
         match ended {
             Ok(Ok(ended)) => ended,
-            _ => Err(Error::new(Exit::Failed, "the election ended by a fault")),
+            _ => Err(Error::new(
+                Exit::Failed,
+                "the leader election ended with an error",
+            )),
         }
     }
 
     /// Acts as soon as this process holds the lock beside a store.
     async fn beside(&self, store: &Path) -> Result<(), Error> {
         let waiting = || {
-            tracing::info!("another process runs the controllers of this store; waiting for it");
+            tracing::info!(
+                "another process runs the controllers of this store; waiting until it stops"
+            );
             self.state.stands(Standing::Waiting(None));
         };
         let lock = tokio::select! {
@@ -256,12 +269,12 @@ impl Process<'_> {
         let _term = Term::begin(&self.state, &context);
         let patience = async {
             self.stop.clone().await;
-            tracing::info!("stopping: what is under way is brought to its end");
+            tracing::info!("stopping: running reconciles finish first");
             tokio::time::sleep(self.grace).await;
         };
         tokio::select! {
             () = all::run(all::all(planes), &context, self.stop.clone()) => {}
-            () = patience => tracing::warn!("what was under way did not end in time"),
+            () = patience => tracing::warn!("running reconciles did not finish in time"),
         }
     }
 }
@@ -320,12 +333,12 @@ impl Candidate {
         let why = explain(error);
         let missing = matches!(error, kube::Error::Api(status) if status.code == 404);
         let hint = if missing {
-            "; bowline install makes what is missing"
+            "; bowline install creates the missing objects"
         } else {
             ""
         };
         if self.state.stands(Standing::Unreachable(why.clone())) {
-            tracing::warn!("the lease cannot be had: {why}{hint}");
+            tracing::warn!("cannot get the lease: {why}{hint}");
         }
     }
 }
@@ -335,7 +348,7 @@ struct Term<'a>(&'a State);
 
 impl<'a> Term<'a> {
     fn begin(state: &'a State, context: &Arc<Context>) -> Self {
-        tracing::info!("this process acts now");
+        tracing::info!("this process is the leader now");
         state.metrics.leads(true);
         state.metrics.follow(context);
         state.stands(Standing::Acting(context.clone()));
@@ -347,6 +360,6 @@ impl Drop for Term<'_> {
     fn drop(&mut self) {
         self.0.metrics.leads(false);
         self.0.stands(Standing::Starting);
-        tracing::info!("this process does not act any more");
+        tracing::info!("this process is no longer the leader");
     }
 }

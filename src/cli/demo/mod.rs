@@ -42,14 +42,14 @@ const ENVIRONMENTS: [&str; 4] = ["development", "staging", "production-eu", "pro
 pub struct Arguments {
     #[command(flatten)]
     how: Interactive,
-    /// Begin without the guided tour
+    /// Start without the guided tour
     #[arg(long)]
     no_tour: bool,
 }
 
 impl From<StageError> for Error {
     fn from(error: StageError) -> Self {
-        Self::new(Exit::Failed, format!("the demo's world: {error}"))
+        Self::new(Exit::Failed, format!("cannot prepare the demo: {error}"))
     }
 }
 
@@ -83,7 +83,7 @@ pub async fn open(
 pub async fn run(environment: &Environment, now: Timestamp) -> Result<String, Error> {
     let demo = Demo::play(environment, now).await?;
     let printed = {
-        let matrix = Matrix::of(&demo.stage.feed.world(), NAMESPACE, now)?;
+        let matrix = Matrix::of(&demo.stage.feed.world(), Some(NAMESPACE), now);
         format!("{}\n{}", matrix.text(), rendered(&demo.stage.catalog)?)
     };
     demo.end()?;

@@ -17,7 +17,6 @@ use super::connect::{self, Connection, Environment, Options};
 use super::error::{Error, Exit, Failures};
 use super::kinds::{self, Kind, Kinds};
 use super::output::{self, Format};
-use crate::text;
 
 /// How many objects a page of a list has.
 const PAGE: u32 = 500;
@@ -25,7 +24,7 @@ const PAGE: u32 = 500;
 /// What `get` can be told.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// A kind, or several as in pins,releases, and names where not all are wanted; or KIND/NAME
+    /// A kind, or several as in releasepins,releases, and names where not all are wanted; or KIND/NAME
     #[arg(required = true, value_name = "KIND [NAME]")]
     words: Vec<String>,
     /// Only objects with these labels (team=payments,tier!=test)
@@ -34,16 +33,16 @@ pub struct Arguments {
     /// Only objects with these fields (metadata.name=cart)
     #[arg(long, value_name = "FIELDS")]
     field_selector: Option<String>,
-    /// Look into all namespaces
+    /// List the objects of all namespaces
     #[arg(short = 'A', long)]
     all_namespaces: bool,
-    /// The form of the result
+    /// The output format
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
-    /// Print who manages which field too, in JSON and YAML
+    /// Print managedFields too, in JSON and YAML
     #[arg(long)]
     show_managed_fields: bool,
-    /// Go on printing what changes; what is deleted is said on stderr
+    /// Watch, and print each change; deletions go to stderr
     #[arg(short, long)]
     watch: bool,
 }
@@ -70,7 +69,7 @@ pub async fn run(
     if named && (filtered || arguments.all_namespaces) {
         return Err(Error::new(
             Exit::Usage,
-            "names do not go with -A, -l or --field-selector",
+            "names cannot be combined with -A, -l or --field-selector",
         ));
     }
     let connection = connect::connect(options, environment).await?;
@@ -82,7 +81,7 @@ pub async fn run(
             _ => {
                 return Err(Error::new(
                     Exit::Usage,
-                    "-w takes one kind, and one name at most",
+                    "-w takes one kind and at most one name",
                 ));
             }
         };
@@ -280,11 +279,7 @@ fn names(found: &[Found]) -> String {
 
 fn name_line(kind: &Kind, value: &Value) -> String {
     let name = value.pointer("/metadata/name").and_then(Value::as_str);
-    format!(
-        "{}/{}\n",
-        kind.label(),
-        text::line(name.unwrap_or_default())
-    )
+    output::name_line(&kind.label(), name.unwrap_or_default())
 }
 
 /// Lays the tables of all kinds out, one below the other; with several kinds each name has its kind.

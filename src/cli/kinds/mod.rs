@@ -155,9 +155,12 @@ impl<'a> Kinds<'a> {
         if let Some(known) = kinds.iter().find(|known| known.goes_by(&wanted)) {
             return Ok(known.kind.clone());
         }
-        let message = format!("there is no kind {said} on the server");
+        let message = format!("the server has no kind {said}");
         let hint = match silent.is_empty() {
-            false => format!("{} did not answer; it may be there", silent.join(", ")),
+            false => format!(
+                "{} did not answer, and may have this kind",
+                silent.join(", ")
+            ),
             true => {
                 let plurals = self.ours.iter().chain(&kinds);
                 let plurals = plurals.map(|known| known.kind.resource.plural.clone());
@@ -165,7 +168,7 @@ impl<'a> Kinds<'a> {
                     alike if alike.is_empty() => {
                         "bowline get crds lists the kinds that are installed".to_owned()
                     }
-                    alike => format!("there is {}", alike.join(", ")),
+                    alike => format!("did you mean {}?", alike.join(", ")),
                 }
             }
         };
@@ -256,7 +259,7 @@ impl<'a> Kinds<'a> {
             answer => answer?,
         };
         let Some(known) = known.iter().find(is_it) else {
-            let message = format!("there is no kind {kind} of {api_version} on the server");
+            let message = format!("the server has no kind {kind} in {api_version}");
             return Err(Error::new(Exit::Failed, message)
                 .with_hint("is it spelled right? is its CustomResourceDefinition installed?"));
         };
@@ -272,7 +275,7 @@ pub fn objects_of(words: &[String]) -> Result<Vec<(String, Vec<String>)>, Error>
         for word in words {
             let Some((kind, name)) = word.split_once('/').filter(|(kind, _)| !kind.is_empty())
             else {
-                let message = format!("{word} is no KIND/NAME");
+                let message = format!("{word} is not KIND/NAME");
                 return Err(Error::new(Exit::Usage, message)
                     .with_hint("write either KIND NAME... or KIND/NAME for each"));
             };
@@ -322,7 +325,7 @@ pub async fn missing(kind: &Kind, client: &Client, namespace: &str, name: &str) 
         true => format!(" in namespace {namespace}"),
         false => String::new(),
     };
-    let message = format!("there is no {} {name}{place}", kind.label());
+    let message = format!("{} {name} does not exist{place}", kind.label());
     let error = Error::new(Exit::Failed, message);
     let objects = kind.objects(client, Some(namespace));
     let Ok(list) = objects
@@ -333,13 +336,13 @@ pub async fn missing(kind: &Kind, client: &Client, namespace: &str, name: &str) 
     };
     let names: Vec<String> = list.items.iter().map(|object| object.name_any()).collect();
     if names.is_empty() && kind.namespaced {
-        return error.with_hint("there is none at all; is the namespace (-n) right?");
+        return error.with_hint("the namespace has no such objects; check -n");
     }
     match near(name, names) {
         alike if alike.is_empty() => {
             error.with_hint(format!("bowline get {} lists all", kind.label()))
         }
-        alike => error.with_hint(format!("there is {}", alike.join(", "))),
+        alike => error.with_hint(format!("did you mean {}?", alike.join(", "))),
     }
 }
 
@@ -352,9 +355,11 @@ pub fn about(kind: &Kind, name: &str, error: kube::Error) -> Error {
         _ => None,
     };
     let hint = match status {
-        Some(409) => Some("somebody else has changed it; look at it and repeat".to_owned()),
+        Some(409) => {
+            Some("someone else changed the object; look at it and repeat the command".to_owned())
+        }
         Some(404) if no_kind => Some(format!(
-            "it would be {}.{}; bowline crds prints the kinds of bowline, bowline apply -f installs them",
+            "the kind is {}.{}; bowline install installs bowline's kinds",
             kind.resource.plural, kind.resource.group
         )),
         _ => None,

@@ -27,7 +27,7 @@ pub struct Refusal {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Unsafe {
     /// Other machines could write to the store.
-    #[error("{0} can be reached from other machines")]
+    #[error("other machines can reach {0}")]
     NotLoopback(SocketAddr),
     /// The file holds nothing to compare with.
     #[error("the token file is empty")]
@@ -97,7 +97,7 @@ impl Gate {
         let ours = |host: &Option<Authority>| host.as_ref().is_some_and(|host| self.is_ours(host));
         if named.is_empty() || !named.iter().all(ours) {
             return Err(forbidden(
-                "the Host header names another machine; use the address that is listened on"
+                "the Host header names another machine; use the address that bowline listens on"
                     .to_owned(),
             ));
         }

@@ -36,10 +36,10 @@ const BODY_LIMIT: usize = 3 * 1024 * 1024;
 /// What `serve` can be told.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The address to listen on; port 0 takes a free one
+    /// The address to listen on; port 0 chooses a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8001")]
     listen: SocketAddr,
-    /// Serve only those who send the token in this file; needed beyond loopback
+    /// Require the token in this file; mandatory on an address that is not loopback
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }
@@ -52,20 +52,19 @@ pub async fn run(
     out: &mut impl Write,
 ) -> Result<(), Error> {
     if options.context.is_some() || options.kubeconfig.is_some() {
-        return Err(Error::new(
-            Exit::Usage,
-            "serve is for the embedded store, not for a cluster",
-        )
-        .with_hint("kubectl proxy does this for a cluster"));
+        return Err(
+            Error::new(Exit::Usage, "serve needs the embedded store, not a cluster")
+                .with_hint("kubectl proxy does this for a cluster"),
+        );
     }
     if options.repo.is_some() {
         return Err(Error::new(
             Exit::Usage,
-            "serve is for the embedded store, not for a repository",
+            "serve needs the embedded store, not a repository",
         ));
     }
     if options.readonly {
-        return Err(Error::new(Exit::Usage, "serve cannot be read-only yet"));
+        return Err(Error::new(Exit::Usage, "serve does not support --readonly"));
     }
     let token = match &arguments.token_file {
         Some(file) => Some(std::fs::read_to_string(file).map_err(|error| {
@@ -105,7 +104,7 @@ pub async fn run(
     if !address.ip().to_canonical().is_loopback() {
         let _ = writeln!(
             messages,
-            "warning: tokens and data cross the network in the clear; put TLS in front of it"
+            "warning: bowline sends tokens and data unencrypted; put a TLS proxy in front of it"
         );
     }
     serve(listener, api, gate, stop).await;

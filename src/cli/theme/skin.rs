@@ -88,13 +88,13 @@ pub(super) fn convert(file: &str, skin: &Value) -> Option<Converted> {
             .iter()
             .any(|(_, fg, bg, _)| fg.contains(&place.as_str()) || bg.contains(&place.as_str()));
         if !is_used {
-            warnings.push(format!("{place} is no place that k9s draws; left out"));
+            warnings.push(format!("k9s has no setting {place}; ignored"));
             continue;
         }
         match Colour::read(value) {
             Some(colour) => colours.push((place, colour)),
             None => warnings.push(format!(
-                "{place}: {value} is no colour; write \"#rrggbb\" or a name of the web's"
+                "{place}: {value} is not a colour; write \"#rrggbb\" or a CSS colour name"
             )),
         }
     }
@@ -260,11 +260,11 @@ production = { fg = "#ffa500", bold = true }
         assert_eq!(
             warnings,
             [
-                "body.bgColor: 7 is no colour; write \"#rrggbb\" or a name of the web's",
-                "body.fgColor: \"octarine\" is no colour; write \"#rrggbb\" or a name of the web's",
-                "body.glow is no place that k9s draws; left out",
-                "frame is no place that k9s draws; left out",
-                "views.yaml.colorColor is no place that k9s draws; left out",
+                "body.bgColor: 7 is not a colour; write \"#rrggbb\" or a CSS colour name",
+                "body.fgColor: \"octarine\" is not a colour; write \"#rrggbb\" or a CSS colour name",
+                "k9s has no setting body.glow; ignored",
+                "k9s has no setting frame; ignored",
+                "k9s has no setting views.yaml.colorColor; ignored",
             ]
         );
         assert!(theme.ends_with("[style]\n"), "{theme}");

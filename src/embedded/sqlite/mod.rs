@@ -10,6 +10,7 @@
 //! write it and what a deletion drags along is decided above it.
 
 mod compact;
+mod damage;
 mod open;
 mod read;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use std::sync::{Arc, Mutex, RwLock, Weak};
 use rusqlite::Connection;
 use tokio::sync::{Semaphore, watch};
 
+pub use damage::Damage;
 pub use open::OpenError;
 pub use read::{Changes, Page, PageRequest, Scope};
 pub use write::{Expect, Fill, Follow, FollowUp, Put, Remove, Write};
@@ -98,6 +100,16 @@ pub enum StoreError {
         /// The namespace is being deleted, rather than absent.
         terminating: bool,
     },
+    /// The content of the file cannot be read.
+    #[error(
+        "the store {path} {damage}; restore it from a backup, or move it away (with its -wal and -shm files) to begin with an empty store"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The damage.
+        damage: Damage,
+    },
     /// SQLite refused.
     #[error("the store {path}: {cause}")]
     Sqlite {
@@ -117,6 +129,7 @@ pub struct Store(Arc<Inner>);
 
 struct Inner {
     path: PathBuf,
+    access: open::Access,
     jobs: std::sync::mpsc::Sender<write::Job>,
     idle: Mutex<Vec<Connection>>,
     readers: Arc<Semaphore>,
@@ -168,9 +181,13 @@ impl Store {
 
 impl Inner {
     fn failed(&self, cause: rusqlite::Error) -> StoreError {
-        StoreError::Sqlite {
-            path: self.path.clone(),
-            cause: Arc::new(cause),
+        let path = self.path.clone();
+        match Damage::of(&path, &cause) {
+            Some(damage) => StoreError::Damaged { path, damage },
+            None => StoreError::Sqlite {
+                path,
+                cause: Arc::new(cause),
+            },
         }
     }
 

@@ -11,10 +11,11 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 use tokio::sync::{Semaphore, watch};
 
 use super::compact::Bounds;
+use super::damage::Damage;
 use super::{Inner, News, OPEN, Revision, Store, read, write};
 
 /// `bowl`, so that a stray SQLite file is not taken for a store.
-const APPLICATION: i32 = 0x626f_776c;
+pub(super) const APPLICATION: i32 = 0x626f_776c;
 const LAYOUT: i32 = 1;
 const READERS: usize = 4;
 /// How often another process's commits are looked for; asking costs microseconds.
@@ -60,6 +61,29 @@ pub enum OpenError {
     /// The file is not one of ours.
     #[error("{0} is not a bowline store; choose another file with --embedded=FILE")]
     Foreign(PathBuf),
+    /// The file is a store, and its content cannot be read.
+    #[error(
+        "{path} {damage}; restore it from a backup, or move it away (with its -wal and -shm files) to begin with an empty store"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The damage.
+        damage: Damage,
+    },
+    /// There is no store to read.
+    #[error(
+        "there is no store {0}, and --readonly creates none; run bowline once without --readonly, or choose another file with --embedded=FILE"
+    )]
+    Absent(PathBuf),
+    /// The file cannot be read without writing beside it.
+    #[error(
+        "cannot read {path}: its newest changes are still in {path}-wal, and nothing can be written beside it; make the folder writable, or copy the file and its -wal file elsewhere and name the copy with --embedded=FILE"
+    )]
+    Unfolded {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file was written by a later bowline.
     #[error("{path} has layout {found}, and this bowline knows {known}: use a newer bowline")]
     Newer {
@@ -72,7 +96,7 @@ pub enum OpenError {
     },
     /// SQLite refused.
     #[error(
-        "cannot open {path}: {cause}; make the file and its folder writable, or choose another file with --embedded=FILE"
+        "cannot open {path}: {cause}; make the file and its folder writable, read it with --readonly, or choose another file with --embedded=FILE"
     )]
     Sqlite {
         /// The file.
@@ -104,6 +128,32 @@ impl Store {
         open.insert(path, Arc::downgrade(&inner));
         Ok(Store(inner))
     }
+
+    /// Opens a file that is there, and never writes to it. A store that this process has open for writing
+    /// is shared; writes to any other one answer that the store is closed.
+    pub fn open_readonly(path: &Path) -> Result<Store, OpenError> {
+        if !path.exists() {
+            return Err(OpenError::Absent(path.to_owned()));
+        }
+        let path = absolute(path)?;
+        let open = OPEN.lock().unwrap_or_else(|e| e.into_inner());
+        let shared = open.as_ref().and_then(|open| open.get(&path)?.upgrade());
+        match shared {
+            Some(inner) => Ok(Store(inner)),
+            None => start_readonly(&path).map(Store),
+        }
+    }
+}
+
+/// How the connections of a store use its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// They read and write.
+    Write,
+    /// They read, and see what other processes write.
+    Read,
+    /// They read a file that nobody changes, without locks.
+    Frozen,
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, OpenError> {
@@ -167,24 +217,101 @@ fn refuse_network(_: &Path, _: &Path) -> Result<(), OpenError> {
 }
 
 pub(super) fn start(path: &Path) -> Result<Arc<Inner>, OpenError> {
-    let failed = |cause| OpenError::Sqlite {
-        path: path.to_owned(),
-        cause,
-    };
+    let failed = |cause| refused(path, cause);
     if path.is_dir() {
         return Err(OpenError::IsFolder(path.to_owned()));
     }
     make_private_file(path);
     // Looked at before any setting is made: a setting would change somebody else's file.
-    let mut writer = bare(path).map_err(failed)?;
+    let mut writer = bare(path, Access::Write).map_err(failed)?;
     examine(&writer, path)?;
     settle(&writer).map_err(failed)?;
     lay_out(&mut writer, path)?;
-    let tail = connect(path).map_err(failed)?;
+    let tail = connect(path, Access::Write).map_err(failed)?;
     let newest = newest(&tail).map_err(failed)?;
     let (jobs, inbox) = std::sync::mpsc::channel();
-    let inner = Arc::new(Inner {
+    let inner = inner(path, Access::Write, jobs, newest);
+    let weak = Arc::downgrade(&inner);
+    spawn(path, "store-writer", {
+        let weak = weak.clone();
+        Box::new(move || write::run(weak, writer, inbox, newest))
+    })?;
+    spawn(
+        path,
+        "store-tail",
+        Box::new(move || follow(weak, tail, newest)),
+    )?;
+    Ok(inner)
+}
+
+/// Opens a store for reading: nothing writes, and nothing is compacted.
+pub(super) fn start_readonly(path: &Path) -> Result<Arc<Inner>, OpenError> {
+    if path.is_dir() {
+        return Err(OpenError::IsFolder(path.to_owned()));
+    }
+    let (access, tail, is_store) = match examined(path, Access::Read) {
+        Ok((tail, is_store)) => (Access::Read, tail, is_store),
+        // SQLite keeps files beside the store that readers share; where it cannot create them, the file
+        // is read as it is.
+        Err(OpenError::Sqlite { cause, .. }) if wants_to_write(&cause) => {
+            let log = std::fs::metadata(beside(path, "-wal"));
+            if log.is_ok_and(|log| log.len() > 0) {
+                let path = path.to_owned();
+                return Err(OpenError::Unfolded { path });
+            }
+            let (tail, is_store) = examined(path, Access::Frozen)?;
+            (Access::Frozen, tail, is_store)
+        }
+        Err(error) => return Err(error),
+    };
+    if !is_store {
+        return Err(OpenError::Absent(path.to_owned()));
+    }
+    let newest = newest(&tail).map_err(|cause| refused(path, cause))?;
+    // No thread takes jobs, so every write fails with StoreError::Closed.
+    let (jobs, _) = std::sync::mpsc::channel();
+    let inner = inner(path, access, jobs, newest);
+    let weak = Arc::downgrade(&inner);
+    if access == Access::Read {
+        spawn(
+            path,
+            "store-tail",
+            Box::new(move || follow(weak, tail, newest)),
+        )?;
+    }
+    Ok(inner)
+}
+
+/// Opens a connection, and tells whether the file is a store of this layout.
+fn examined(path: &Path, access: Access) -> Result<(Connection, bool), OpenError> {
+    let connection = connect(path, access).map_err(|cause| refused(path, cause))?;
+    let is_store = examine(&connection, path)?;
+    Ok((connection, is_store))
+}
+
+/// Tells whether SQLite could not create or change a file beside the store.
+fn wants_to_write(cause: &rusqlite::Error) -> bool {
+    matches!(
+        cause.sqlite_error_code(),
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied)
+    )
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+fn inner(
+    path: &Path,
+    access: Access,
+    jobs: std::sync::mpsc::Sender<write::Job>,
+    newest: Revision,
+) -> Arc<Inner> {
+    Arc::new(Inner {
         path: path.to_owned(),
+        access,
         jobs,
         idle: Mutex::new(Vec::new()),
         readers: Arc::new(Semaphore::new(READERS)),
@@ -192,21 +319,24 @@ pub(super) fn start(path: &Path) -> Result<Arc<Inner>, OpenError> {
         touched: RwLock::new(HashMap::new()),
         forgotten: AtomicU64::new(0),
         bounds: Bounds::default(),
-    });
-    let weak = Arc::downgrade(&inner);
-    let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
-        std::thread::Builder::new().name(name.into()).spawn(run)
-    };
-    let threads = spawn("store-writer", {
-        let weak = weak.clone();
-        Box::new(move || write::run(weak, writer, inbox, newest))
     })
-    .and_then(|_| spawn("store-tail", Box::new(move || follow(weak, tail, newest))));
-    threads.map_err(|cause| OpenError::Folder {
+}
+
+fn spawn(path: &Path, name: &str, run: Box<dyn FnOnce() + Send>) -> Result<(), OpenError> {
+    let spawned = std::thread::Builder::new().name(name.into()).spawn(run);
+    spawned.map(drop).map_err(|cause| OpenError::Folder {
         path: path.to_owned(),
         cause,
-    })?;
-    Ok(inner)
+    })
+}
+
+/// Says why SQLite refused: the content is damaged, or something else.
+fn refused(path: &Path, cause: rusqlite::Error) -> OpenError {
+    let path = path.to_owned();
+    match Damage::of(&path, &cause) {
+        Some(damage) => OpenError::Damaged { path, damage },
+        None => OpenError::Sqlite { path, cause },
+    }
 }
 
 /// Secrets lie in the file, so it is its owner's alone from the start.
@@ -223,22 +353,46 @@ fn make_private_file(path: &Path) {
 }
 
 /// Opens one more connection with the settings that durability and sharing need.
-pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let connection = bare(path)?;
-    settle(&connection)?;
+pub(super) fn connect(path: &Path, access: Access) -> rusqlite::Result<Connection> {
+    let connection = bare(path, access)?;
+    match access {
+        Access::Write => settle(&connection)?,
+        Access::Read | Access::Frozen => {
+            connection.pragma_update(None, "temp_store", "MEMORY")?;
+        }
+    }
     Ok(connection)
 }
 
-fn bare(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags)?;
+fn bare(path: &Path, access: Access) -> rusqlite::Result<Connection> {
+    let flags = match access {
+        Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+        Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
+        Access::Frozen => OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
+    };
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = match access {
+        Access::Write | Access::Read => Connection::open_with_flags(path, flags)?,
+        Access::Frozen => Connection::open_with_flags(frozen(path), flags)?,
+    };
     connection.busy_handler(Some(wait_for_lock))?;
     connection.set_prepared_statement_cache_capacity(32);
     // Statements are planned once, and not again for each value that is bound.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
+}
+
+/// Names a file that nobody changes, as an address in which every other character is escaped.
+fn frozen(path: &Path) -> String {
+    let mut address = "file:".to_owned();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' => address.push(char::from(*byte)),
+            byte if byte.is_ascii_alphanumeric() => address.push(char::from(*byte)),
+            byte => address += &format!("%{byte:02x}"),
+        }
+    }
+    address + "?immutable=1"
 }
 
 fn settle(connection: &Connection) -> rusqlite::Result<()> {
@@ -279,12 +433,14 @@ fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
 ///
 /// It is one look: between two of them another process could lay the file out.
 fn examine(connection: &Connection, path: &Path) -> Result<bool, OpenError> {
-    let failed = |cause: rusqlite::Error| match cause.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => OpenError::Foreign(path.to_owned()),
-        _ => OpenError::Sqlite {
-            path: path.to_owned(),
-            cause,
-        },
+    let failed = |cause: rusqlite::Error| {
+        let code = cause.sqlite_error_code();
+        match refused(path, cause) {
+            OpenError::Sqlite { path, .. } if code == Some(ErrorCode::NotADatabase) => {
+                OpenError::Foreign(path)
+            }
+            error => error,
+        }
     };
     let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let look = || -> rusqlite::Result<(i64, i32, i32)> {
@@ -308,10 +464,7 @@ fn examine(connection: &Connection, path: &Path) -> Result<bool, OpenError> {
 }
 
 fn lay_out(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
-    let failed = |cause| OpenError::Sqlite {
-        path: path.to_owned(),
-        cause,
-    };
+    let failed = |cause| refused(path, cause);
     if examine(connection, path)? {
         return Ok(());
     }

@@ -207,7 +207,8 @@ impl Store {
             let _turn = turn;
             let connection = match store.0.idle_connection() {
                 Some(connection) => connection,
-                None => open::connect(&store.0.path).map_err(|cause| store.failed(cause))?,
+                None => open::connect(&store.0.path, store.0.access)
+                    .map_err(|cause| store.failed(cause))?,
             };
             let answer = query(&connection);
             let mut idle = store.0.idle.lock().unwrap_or_else(|e| e.into_inner());

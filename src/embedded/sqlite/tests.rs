@@ -34,7 +34,7 @@ impl Fresh {
     }
 
     fn file_bytes(&self) -> u64 {
-        let connection = open::connect(self.store.path()).unwrap();
+        let connection = open::connect(self.store.path(), open::Access::Write).unwrap();
         let pragma = |name| {
             connection
                 .pragma_query_value(None, name, |row| row.get::<_, u64>(0))
@@ -45,7 +45,7 @@ impl Fresh {
 
     /// What the writer does by itself when nobody writes, until nothing is left to do.
     fn rest(&self) {
-        let mut connection = open::connect(self.store.path()).unwrap();
+        let mut connection = open::connect(self.store.path(), open::Access::Write).unwrap();
         while compact::tidy(&mut connection, &self.store.0.bounds, false).unwrap() {}
     }
 }
@@ -600,7 +600,8 @@ async fn the_write_ahead_log_is_bounded_however_busy_the_readers() {
             let path = fresh.store.path().to_owned();
             let (stop, stopped) = std::sync::mpsc::channel::<()>();
             let thread = std::thread::spawn(move || {
-                let (a, b) = (open::connect(&path).unwrap(), open::connect(&path).unwrap());
+                let connect = || open::connect(&path, open::Access::Write).unwrap();
+                let (a, b) = (connect(), connect());
                 let begin = |c: &Connection| {
                     c.execute_batch("BEGIN").unwrap();
                     open::newest(c).unwrap();

@@ -4,7 +4,7 @@ use super::{Moved, item};
 use crate::api::audit::Action;
 use crate::engine::plan::{Asked, Plan};
 use crate::engine::rules::{Refusal, Rules};
-use crate::engine::world::World;
+use crate::engine::world::{ReleaseRow, World};
 
 /// What is deployed where.
 #[derive(Clone, Debug)]
@@ -21,18 +21,29 @@ pub struct Deploy {
 
 /// Plans a deployment: the pin is made or moved.
 pub fn plan(world: &World, command: &Deploy, asked: &Asked) -> Result<Plan, Refusal> {
+    plan_with(world, None, command, asked)
+}
+
+/// Plans a deployment of a release that may not be made yet: `supposed` is laid over the read model.
+pub fn plan_with(
+    world: &World,
+    supposed: Option<&ReleaseRow>,
+    command: &Deploy,
+    asked: &Asked,
+) -> Result<Plan, Refusal> {
     let Deploy {
         component,
         environment,
         release,
         skip_path,
     } = command;
-    let mut rules = Rules::new(world, asked);
+    let mut rules = Rules::supposing(world, supposed, asked);
     rules.current()?;
     rules.environment(environment)?;
-    super::path_or_reason(&mut rules, *skip_path, environment, |rules| {
-        rules.first(environment)
-    })?;
+    // A plan that skips the path is not applied without a reason.
+    if !skip_path {
+        rules.first(environment)?;
+    }
     let row = rules.release(component, release)?;
     let pin = rules.target(component, environment)?;
     if let Some(pin) = pin {
@@ -48,5 +59,7 @@ pub fn plan(world: &World, command: &Deploy, asked: &Asked) -> Result<Plan, Refu
         keeps_reference: false,
         restored_from: None,
     };
-    Ok(super::plan(Action::Deploy, asked, vec![item(rules, moved)]))
+    let mut item = item(rules, moved);
+    item.skips_path = *skip_path;
+    Ok(super::plan(Action::Deploy, asked, vec![item]))
 }

@@ -115,15 +115,19 @@ pub enum Stays {
 impl fmt::Display for Stays {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Pinned(environments) => write!(f, "pinned in {}", environments.join(", ")),
+            Self::Pinned(environments) => {
+                write!(f, "named by the ReleasePin in {}", environments.join(", "))
+            }
             Self::Runs(environments) => write!(f, "runs in {}", environments.join(", ")),
             Self::LastGood(environments) => write!(f, "last good in {}", environments.join(", ")),
-            Self::Newest { place, of } => write!(f, "newest {place} of {of}"),
+            Self::Newest { place, of } => write!(f, "number {place} of the newest {of}"),
             Self::Young { least } => write!(f, "younger than {}", age(*least)),
-            Self::NoComponent => f.write_str("its component cannot be told"),
+            Self::NoComponent => f.write_str("its component is not known"),
             Self::Owned(tool) => write!(f, "{} owns it: remove it in git", tool.name()),
-            Self::Claimed { ago } => write!(f, "claimed {} ago, to be pinned", age(*ago)),
-            Self::Changed => f.write_str("it changed meanwhile"),
+            Self::Claimed { ago } => {
+                write!(f, "claimed {} ago by an action in progress", age(*ago))
+            }
+            Self::Changed => f.write_str("it changed in the meantime"),
             Self::Current => f.write_str("rendered from it"),
         }
     }
@@ -140,7 +144,7 @@ impl Candidate {
         let stays: Vec<String> = self.stays.iter().map(ToString::to_string).collect();
         match (stays.is_empty(), self.environment.is_some()) {
             (false, _) => stays.join("; "),
-            (true, false) => format!("no pin names it, {} newer", self.newer),
+            (true, false) => format!("no ReleasePin names it, {} newer", self.newer),
             (true, true) => format!("not current, {} newer", self.newer),
         }
     }
@@ -159,14 +163,38 @@ impl Collection {
     }
 }
 
+/// Returns the retention of the namespace. Pipelines that disagree are no answer, unless the command gives
+/// the limits itself.
+fn retention(world: &World, command: &Gc, asked: &Asked) -> Result<Retention, Refusal> {
+    let pipelines = world.pipelines_in(&asked.namespace);
+    let mut said = pipelines.iter().map(|(_, pipeline)| &pipeline.retention);
+    let first = said.next().cloned().flatten();
+    let agree = said.all(|other| *other == first);
+    if !agree && (command.keep.is_none() || command.min_age.is_none()) {
+        return Err(Refusal::RetentionDiffers {
+            namespace: asked.namespace.clone(),
+            pipelines: pipelines
+                .iter()
+                .map(|(key, _)| key.name.to_string())
+                .collect(),
+        });
+    }
+    let mut retention = first.unwrap_or_default();
+    // No limit of the command is about snapshots: the most careful pipeline decides.
+    let snapshots = pipelines.iter().filter_map(|(_, pipeline)| {
+        let said = pipeline.retention.as_ref()?;
+        Some(said.keep_snapshots)
+    });
+    retention.keep_snapshots = snapshots.max().unwrap_or(retention.keep_snapshots);
+    Ok(retention)
+}
+
 /// Plans a collection.
 pub fn plan(world: &World, command: &Gc, asked: &Asked) -> Result<Collection, Refusal> {
     let rules = Rules::new(world, asked);
     rules.current()?;
     rules.current_snapshots()?;
-    let pipeline = world.pipeline(&asked.namespace);
-    let retention = pipeline.and_then(|pipeline| pipeline.retention.clone());
-    let retention = retention.unwrap_or_default();
+    let retention = retention(world, command, asked)?;
     let limits = Limits::of(world, command, &retention, asked)?;
     let mut components: Vec<&Key> = world
         .components()

@@ -73,7 +73,7 @@ pub fn plan(world: &World, command: &Mark, asked: &Asked) -> Result<Marking, Ref
     let mut warnings = Vec::new();
     if *verdict == Verdict::Bad && !runs_in.is_empty() {
         warnings.push(format!(
-            "{release} runs in {}: a mark stops nothing that runs; bowline rollback does",
+            "{release} still runs in {}: a mark does not stop it; use bowline rollback",
             runs_in.join(", ")
         ));
     }

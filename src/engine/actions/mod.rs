@@ -12,7 +12,7 @@ mod tests;
 pub mod undo;
 
 use super::plan::{Asked, Item, Plan, identity};
-use super::rules::{Refusal, Rules};
+use super::rules::Rules;
 use super::world::{Key, Pin, ReleaseRow};
 use crate::api::audit::{Action, ReleaseIdentity};
 use crate::api::names;
@@ -58,6 +58,7 @@ fn item_of(rules: Rules<'_>, component: &str, environment: &str, pin: Option<&Pi
         restored_from: None,
         rendered_hash: None,
         unchanged: false,
+        skips_path: false,
         facts: rules.facts,
         warnings: Vec::new(),
     }
@@ -77,23 +78,6 @@ fn item(rules: Rules<'_>, moved: Moved<'_>) -> Item {
         *pin.release == *item.release_ref && *pin.holds == *item.holds.as_slice()
     });
     item
-}
-
-/// A rule about paths can be skipped by whoever says why.
-fn path_or_reason(
-    rules: &mut Rules<'_>,
-    skip: bool,
-    environment: &str,
-    rule: impl FnOnce(&mut Rules<'_>) -> Result<(), Refusal>,
-) -> Result<(), Refusal> {
-    let given = rules.asked.reason.as_deref().unwrap_or_default();
-    match (skip, given.trim().is_empty()) {
-        (false, _) => rule(rules),
-        (true, false) => Ok(()),
-        (true, true) => Err(Refusal::NoReason {
-            environment: environment.to_owned(),
-        }),
-    }
 }
 
 /// The key of something in the namespace of another.

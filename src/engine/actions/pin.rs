@@ -69,13 +69,13 @@ pub fn plan_pin(world: &World, command: &PinHold, asked: &Asked) -> Result<Plan,
     let mut item = item(rules, moved);
     if let (Some(tool), Some(_)) = (endless, command.until) {
         item.warnings.push(format!(
-            "{} owns this pin, and what is held over git has no end: unpin lifts it",
+            "{} owns this ReleasePin, and what is held over git has no end: unpin lifts it",
             tool.name()
         ));
     }
     if until.is_some_and(|until| until <= asked.now) {
         item.warnings
-            .push("the hold ends before it begins, so it stops nothing".to_owned());
+            .push("the hold ends in the past, so it has no effect".to_owned());
     }
     Ok(super::plan(Action::Pin, asked, vec![item]))
 }
@@ -108,14 +108,14 @@ pub fn plan_unpin(world: &World, command: &Unpin, asked: &Asked) -> Result<Plan,
     let mut warnings = Vec::new();
     if counts != from {
         let by = match pin.gitops {
-            Some(tool) => format!("{} brings back what git says", tool.name()),
-            None => "the pin goes back to what it names".to_owned(),
+            Some(tool) => format!("{} restores the release in git", tool.name()),
+            None => "the releaseRef becomes effective again".to_owned(),
         };
         warnings.push(format!("{by}: {counts} instead of {from}"));
     }
     if row.is_none() {
         warnings.push(format!(
-            "there is no release {counts}; what runs now keeps running"
+            "release {counts} does not exist; the running resources stay"
         ));
     }
     let mut item = super::item_of(rules, &command.component, &command.environment, Some(pin));

@@ -58,9 +58,11 @@ fn promotion(
     rules.current()?;
     rules.known_environment(from)?;
     rules.environment(to)?;
-    super::path_or_reason(&mut rules, command.skip_path, to, |rules| {
-        rules.path(from, to)
-    })?;
+    rules.one_pipeline()?;
+    // A plan that skips the path is not applied without a reason.
+    if !command.skip_path {
+        rules.path(from, to)?;
+    }
     let source = world.pin_of(&rules.key(component), from);
     let source = source.ok_or_else(|| rules.no_pin(component, from))?;
     let release = source.effective_release(asked.now).to_owned();
@@ -80,5 +82,8 @@ fn promotion(
         keeps_reference: false,
         restored_from: None,
     };
-    Ok(item(rules, moved))
+    Ok(Item {
+        skips_path: command.skip_path,
+        ..item(rules, moved)
+    })
 }

@@ -4,16 +4,14 @@
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
-use kube::api::{Api, ListParams, PartialObjectMeta};
-use kube::{Client, ResourceExt};
-use serde_json::Value;
+use kube::Client;
+use kube::api::{Api, ListParams};
 
-use crate::api::environment::EnvironmentSpec;
-use crate::api::release::{Mark, Verdict};
-use crate::api::{DeploymentPipeline, Environment, Release, ReleasePin, labels};
-use crate::engine::ownership::{self, GitOps};
+use crate::api::{DeploymentPipeline, Environment, Release, ReleasePin};
+use crate::engine::ownership;
 use crate::engine::plan::{Fact, Item, Plan};
 use crate::engine::repeat::repeat;
+use crate::engine::stale;
 use crate::engine::world::{Event, Key, World};
 
 /// What the facts of some changes are about, as it is now.
@@ -21,7 +19,6 @@ use crate::engine::world::{Event, Key, World};
 pub(super) struct Now {
     pub(super) world: World,
     pins: HashMap<Key, ReleasePin>,
-    releases: HashMap<Key, PartialObjectMeta<Release>>,
 }
 
 /// Something that a fact is about.
@@ -79,7 +76,6 @@ impl Now {
             Subject::Release(key) => {
                 let api: Api<Release> = Api::namespaced(client, &key.namespace);
                 if let Some(release) = repeat(|| api.get_metadata_opt(&key.name)).await? {
-                    self.releases.insert(key.clone(), release.clone());
                     self.world.releases(Event::Applied(release));
                 }
             }
@@ -137,10 +133,10 @@ impl Now {
         let name = &item.pin.name;
         match (before, planned) {
             (Some(now), Some(then)) if now != then => Some(format!(
-                "a hold of {name} ended, and {now} counts there instead of {then}"
+                "a hold on {name} ended: its effective release is {now}, no longer {then}"
             )),
             _ if after != item.to.name => Some(format!(
-                "a hold of {name} ended, so that {after} would count and not {}",
+                "a hold on {name} ended: its effective release would be {after}, not {}",
                 item.to.name
             )),
             _ => None,
@@ -150,118 +146,29 @@ impl Now {
     fn describe(&self, fact: &Fact, item: &Item, at: Timestamp) -> String {
         match fact {
             Fact::Pin { key, .. } => changed(item, self.pins.get(key), at),
-            Fact::Owner { key, is } => {
-                let now = self.world.pin(key).and_then(|pin| pin.gitops);
-                let tool = |tool: Option<GitOps>| tool.map_or("no tool", GitOps::name);
-                format!("{} owns {} now, and not {}", tool(now), key.name, tool(*is))
-            }
             Fact::Source { key, release, .. } => self.source(key, release, at),
-            Fact::Release { key, uid } => self.release(key, uid),
-            Fact::Environment { key, spec } => self.environment(key, spec),
-            Fact::Path {
-                namespace,
-                from,
-                to,
-            } => {
-                let pipeline = self.pipeline(namespace);
-                format!("{from} does not promote to {to} any more: {pipeline}")
-            }
-            Fact::First {
-                namespace,
-                environment,
-            } => {
-                let pipeline = self.pipeline(namespace);
-                format!("{environment} is not deployed to any more: {pipeline}")
-            }
+            fact => stale::describe(&self.world, fact),
         }
     }
 
     fn source(&self, key: &Key, release: &str, at: Timestamp) -> String {
         let (Some(pin), Some(row)) = (self.pins.get(key), self.world.pin(key)) else {
-            return format!("{} was deleted, which ran {release}", key.name);
+            return format!("{} was deleted; it ran {release}", key.name);
         };
         let runs = row.effective_release(at);
         if runs != release {
             let by = by_whom(pin);
-            return format!("{} runs {runs} now and not {release}{by}", key.name);
+            return format!("{} runs {runs} now, not {release}{by}", key.name);
         }
         let why = match &row.ready {
             _ if row.observed != Some(row.generation) => {
-                "the controller has not seen its latest change".to_owned()
+                "the controller has not observed its latest change".to_owned()
             }
-            Some(_) if row.applied.as_deref() != Some(runs) => "it was not applied yet".to_owned(),
+            Some(_) if row.applied.as_deref() != Some(runs) => "it is not applied yet".to_owned(),
             Some(ready) => format!("{} ({}) since {}", ready.message, ready.reason, ready.since),
-            None => "nothing is known of it".to_owned(),
+            None => "no status yet".to_owned(),
         };
-        format!("{} is not ready any more: {why}", key.name)
-    }
-
-    fn release(&self, key: &Key, uid: &str) -> String {
-        let name = &key.name;
-        let Some(release) = self.releases.get(key) else {
-            return format!("release {name} was deleted");
-        };
-        if release.metadata.uid.as_deref() != Some(uid) {
-            let made = release.metadata.creation_timestamp.as_ref();
-            let made = made.map(|made| format!(" at {}", made.0));
-            let made = made.unwrap_or_default();
-            return format!("release {name} was deleted, and another one was made{made}");
-        }
-        if let Some(since) = &release.metadata.deletion_timestamp {
-            return format!("release {name} is being deleted since {}", since.0);
-        }
-        let mark = release.annotations().get(labels::MARK);
-        let mark: Option<Mark> = mark.and_then(|text| serde_json::from_str(text).ok());
-        match mark.filter(|mark| mark.verdict == Verdict::Bad) {
-            Some(mark) => {
-                let note = mark.note.map(|note| format!(" ({note})"));
-                let note = note.unwrap_or_default();
-                format!(
-                    "release {name} was marked bad by {} at {}{note}",
-                    mark.by, mark.at.0
-                )
-            }
-            None => format!("release {name} was marked bad"),
-        }
-    }
-
-    fn environment(&self, key: &Key, planned: &EnvironmentSpec) -> String {
-        let Some(environment) = self.world.environment(key) else {
-            return format!("environment {} was deleted", key.name);
-        };
-        let fields = |spec: &EnvironmentSpec| match serde_json::to_value(spec) {
-            Ok(Value::Object(fields)) => fields,
-            _ => serde_json::Map::new(),
-        };
-        let (then, now) = (fields(planned), fields(&environment.spec));
-        let names: HashSet<&String> = then.keys().chain(now.keys()).collect();
-        let mut changes: Vec<String> = names
-            .into_iter()
-            .filter(|name| then.get(*name) != now.get(*name))
-            .map(|name| {
-                let word = |value: Option<&Value>| value.map_or("unset".into(), Value::to_string);
-                let (then, now) = (word(then.get(name)), word(now.get(name)));
-                format!("{name} is {now} and was {then}")
-            })
-            .collect();
-        changes.sort();
-        format!("environment {} changed: {}", key.name, changes.join(", "))
-    }
-
-    fn pipeline(&self, namespace: &str) -> String {
-        let Some(pipeline) = self.world.pipeline(namespace) else {
-            return "its DeploymentPipeline was deleted".to_owned();
-        };
-        let edges = pipeline.promotion_paths.iter().flat_map(|path| {
-            let from = &path.source_environment_ref.name;
-            let targets = path.target_environment_refs.iter();
-            targets.map(move |to| format!("{from} to {}", to.name))
-        });
-        let edges: Vec<String> = edges.collect();
-        match edges.is_empty() {
-            true => "its DeploymentPipeline has no paths".to_owned(),
-            false => format!("its DeploymentPipeline leads from {}", edges.join(", ")),
-        }
+        format!("{} is no longer ready: {why}", key.name)
     }
 }
 
@@ -288,14 +195,14 @@ pub(super) fn changed(item: &Item, pin: Option<&ReleasePin>, at: Timestamp) -> S
         let ran = item
             .from
             .as_ref()
-            .map(|from| format!(", which ran {}", from.name));
+            .map(|from| format!("; it ran {}", from.name));
         return format!("{name} was deleted{}", ran.unwrap_or_default());
     };
     let release = ownership::effective_release(pin, at);
     let what = match planned(item) {
-        None => "was made, with",
+        None => "was created with",
         Some((uid, _)) if pin.metadata.uid.as_deref() != Some(uid) => {
-            "was deleted and made again, with"
+            "was deleted and created again with"
         }
         Some(_) => "was changed to",
     };

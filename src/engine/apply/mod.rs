@@ -50,19 +50,19 @@ pub enum Applied {
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// Something that the plan rests on is no more.
-    #[error("{what}, so nothing was done")]
+    #[error("{what}, so nothing was changed")]
     Stale {
         /// What, and who changed it when.
         what: String,
     },
     /// It was one of several, and not begun.
-    #[error("it was not begun: {why}")]
+    #[error("not started: {why}")]
     NotBegun {
         /// Why.
         why: &'static str,
     },
     /// The environment wants to know why.
-    #[error("{environment} wants a reason for every change, so nothing was done")]
+    #[error("{environment} requires a reason for every change, so nothing was changed")]
     NoReason {
         /// Which.
         environment: String,
@@ -72,7 +72,7 @@ pub enum ApplyError {
     Claim(#[from] ClaimError),
     /// Whether it was done could not be found out.
     #[error(
-        "the target gave no answer {ATTEMPTS} times; whether {pin} was changed is not known: {}",
+        "the target did not answer {ATTEMPTS} times, so it is not known whether {pin} was changed: {}",
         explain(.error)
     )]
     Unknown {
@@ -82,7 +82,7 @@ pub enum ApplyError {
         error: kube::Error,
     },
     /// The answer was lost, and what became of the pin then hides whether it was done.
-    #[error("{what}, and whether that was before or after our change is not known")]
+    #[error("{what}; it is not known whether this was before or after our change")]
     Overtaken {
         /// What became of the pin, and who did it when.
         what: String,
@@ -154,7 +154,7 @@ pub async fn apply_all(
             let stale = |what: Option<String>| match what {
                 Some(what) => Err(ApplyError::Stale { what }),
                 None => Err(ApplyError::NotBegun {
-                    why: "another change of the set rests on what is no more",
+                    why: "another change of the set depends on a fact that changed",
                 }),
             };
             return broken.into_iter().map(stale).collect();
@@ -166,10 +166,10 @@ pub async fn apply_all(
     for item in plan.items.iter().skip(results.len()) {
         results.push(match (failed, abort.load(Ordering::SeqCst)) {
             (true, _) => Err(ApplyError::NotBegun {
-                why: "what the set rests on could not be read",
+                why: "the facts of the set could not be read",
             }),
             (_, true) => Err(ApplyError::NotBegun {
-                why: "it was aborted before",
+                why: "the set was aborted before this change",
             }),
             _ => apply(client, plan, item, clock).await,
         });

@@ -86,7 +86,7 @@ impl Publication<'_> {
         Err(match last {
             Some(error) => self.after(doubt, error.into()),
             None => ApplyError::Stale {
-                what: format!("{} did not hold still", self.item.pin.name),
+                what: format!("{} changed again and again", self.item.pin.name),
             },
         })
     }

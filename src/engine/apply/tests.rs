@@ -194,7 +194,7 @@ async fn without_a_reason_a_plan_is_only_looked_at() {
     let refused = apply(&shop.client, &plan, &plan.items[0], &then).await;
     assert_eq!(
         refused.unwrap_err().to_string(),
-        "prod wants a reason for every change, so nothing was done"
+        "prod requires a reason for every change, so nothing was changed"
     );
     assert!(shop.pins().get_opt("cart-prod").await.unwrap().is_none());
     plan.reason = Some("INC-42".to_owned());
@@ -247,7 +247,7 @@ async fn who_comes_second_is_told_who_was_first() {
     );
     assert_eq!(
         shop.refusal(&two).await,
-        "cart-prod was changed to cart-2 by bob at 2026-01-06T00:00:00Z, so nothing was done"
+        "cart-prod was changed to cart-2 by bob at 2026-01-06T00:00:00Z, so nothing was changed"
     );
     let pin = shop.pins().get("cart-prod").await.unwrap();
     assert_eq!(
@@ -270,7 +270,7 @@ async fn who_comes_second_is_told_who_was_first() {
     assert_eq!(
         told,
         format!(
-            "cart-prod was changed to cart-3 by bob with kubectl-edit at {}, so nothing was done",
+            "cart-prod was changed to cart-3 by bob with kubectl-edit at {}, so nothing was changed",
             at.unwrap().0
         )
     );
@@ -295,7 +295,7 @@ async fn a_fact_that_is_no_more_stops_it_and_is_told() {
     set_release(&bob, "cart-dev", "cart-1").await;
     let told = shop.refusal(&plan).await;
     assert!(
-        told.starts_with("cart-dev runs cart-1 now and not cart-2 by bob with kubectl-edit at 20"),
+        told.starts_with("cart-dev runs cart-1 now, not cart-2 by bob with kubectl-edit at 20"),
         "{told}"
     );
     set_release(&bob, "cart-dev", "cart-2").await;
@@ -304,7 +304,7 @@ async fn a_fact_that_is_no_more_stops_it_and_is_told() {
     shop.pin("prod", "cart-1").await;
     let told = shop.refusal(&plan).await;
     assert!(
-        told.starts_with("cart-prod was made, with cart-1 by ana"),
+        told.starts_with("cart-prod was created with cart-1 by ana"),
         "{told}"
     );
     let plan = shop.plan("two").await;
@@ -312,12 +312,12 @@ async fn a_fact_that_is_no_more_stops_it_and_is_told() {
     let told = shop.refusal(&plan).await;
     assert_eq!(
         told,
-        "cart-prod was deleted, which ran cart-1, so nothing was done"
+        "cart-prod was deleted; it ran cart-1, so nothing was changed"
     );
     shop.pin("prod", "cart-3").await;
     let told = shop.refusal(&plan).await;
     assert!(
-        told.starts_with("cart-prod was deleted and made again, with cart-3 by ana"),
+        told.starts_with("cart-prod was deleted and created again with cart-3 by ana"),
         "{told}"
     );
 
@@ -331,12 +331,12 @@ async fn a_fact_that_is_no_more_stops_it_and_is_told() {
     releases.patch("cart-2", &params, &mark).await.unwrap();
     assert_eq!(
         shop.refusal(&plan).await,
-        "release cart-2 was marked bad by cleo at 2026-01-05T00:00:00Z (INC-7), so nothing was done"
+        "release cart-2 was marked bad by cleo at 2026-01-05T00:00:00Z (INC-7), so nothing was changed"
     );
     shop.releases().delete("cart-2", &gone).await.unwrap();
     assert_eq!(
         shop.refusal(&plan).await,
-        "release cart-2 was deleted, so nothing was done"
+        "release cart-2 was deleted, so nothing was changed"
     );
     assert!(!shop.releases().get("cart-1").await.unwrap().is_pinned());
 }
@@ -352,9 +352,11 @@ async fn environments_and_paths_are_facts_too() {
         .patch("prod", &params, &production)
         .await
         .unwrap();
-    assert_eq!(
-        shop.refusal(&plan).await,
-        "environment prod changed: isProduction is true and was false, so nothing was done"
+    let told = shop.refusal(&plan).await;
+    assert!(told.starts_with("environment prod changed with "), "{told}");
+    assert!(
+        told.ends_with(": isProduction is true, was false, so nothing was changed"),
+        "{told}"
     );
     let production = Patch::Merge(json!({"spec": {"isProduction": null}}));
     environments
@@ -367,10 +369,9 @@ async fn environments_and_paths_are_facts_too() {
         .patch("default", &params, &Patch::Merge(&turned))
         .await
         .unwrap();
-    assert_eq!(
-        shop.refusal(&plan).await,
-        "dev does not promote to prod any more: its DeploymentPipeline leads from prod to dev, so nothing was done"
-    );
+    let told = shop.refusal(&plan).await;
+    let leads = "the pipeline no longer has a path from dev to prod: its DeploymentPipeline has the paths prod to dev; it changed with ";
+    assert!(told.starts_with(leads), "{told}");
 }
 
 #[tokio::test]
@@ -405,7 +406,7 @@ async fn a_pin_that_was_made_again_is_another_one() {
         .unwrap_err();
     let told = error.to_string();
     assert!(
-        told.starts_with("cart-prod was deleted and made again, with cart-1"),
+        told.starts_with("cart-prod was deleted and created again with cart-1"),
         "{told}"
     );
     let pin = shop.pins().get("cart-prod").await.unwrap();
@@ -550,7 +551,7 @@ async fn what_was_done_and_then_overwritten_was_done() {
         };
         let expected = match made {
             true => expected.to_owned(),
-            false => expected.replace("changed to", "made, with"),
+            false => expected.replace("changed to", "created with"),
         };
         assert!(by.starts_with(&expected), "{by}");
         let next = if engine { "back" } else { "-" };
@@ -621,7 +622,7 @@ async fn what_hides_whether_it_was_done_is_said() {
         told.starts_with("cart-prod was changed to cart-1 by ana"),
         "{told}"
     );
-    assert!(told.ends_with("is not known"), "{told}");
+    assert!(told.ends_with("before or after our change"), "{told}");
 }
 
 #[tokio::test]
@@ -668,7 +669,7 @@ async fn a_hold_that_ends_while_one_thinks_is_a_change() {
     let error = apply(&shop.client, &plan, &plan.items[0], &later).await;
     let told = error.unwrap_err().to_string();
     assert!(
-        told.starts_with("cart-dev runs cart-2 now and not cart-3"),
+        told.starts_with("cart-dev runs cart-2 now, not cart-3"),
         "{told}"
     );
 }
@@ -841,11 +842,11 @@ async fn a_set_is_checked_as_a_whole_before_anything_is_written() {
     assert_eq!(told.len(), 3);
     assert_eq!(told[0], told[2]);
     assert!(
-        told[0].starts_with("it was not begun: another change"),
+        told[0].starts_with("not started: another change"),
         "{told:?}"
     );
     assert!(
-        told[1].starts_with("b-prod was made, with cart-1 by ana"),
+        told[1].starts_with("b-prod was created with cart-1 by ana"),
         "{told:?}"
     );
     let pins = shop.pins().list(&ListParams::default()).await.unwrap();

@@ -32,7 +32,7 @@ impl Recorder<'_> {
 
 /// A pin that the API server has not stored, so that nothing can be recorded of it.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("pin {0} has no uid or generation; record it as the API server returned it")]
+#[error("ReleasePin {0} has no uid or generation; pass the object that the API server returned")]
 pub struct NotStored(String);
 
 /// Returns the entries that a pin lacks, oldest first: none, the one of its present generation, or that

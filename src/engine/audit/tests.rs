@@ -419,7 +419,7 @@ fn the_pin_vouches_for_the_head_the_release_and_the_holds() {
                 pin.annotations_mut()
                     .insert(labels::AUDIT_HEAD.into(), head);
             },
-            "audit head is not the hash",
+            "audit head does not match",
         ),
         (
             |pin| {
@@ -429,33 +429,33 @@ fn the_pin_vouches_for_the_head_the_release_and_the_holds() {
         ),
         (
             |pin| pin.spec.release_ref = NameRef::new("checkout-evil"),
-            "does not lead to checkout-evil",
+            "its release is not checkout-evil",
         ),
-        (|pin| pin.spec.holds.clear(), "spec.holds is not"),
+        (|pin| pin.spec.holds.clear(), "spec.holds does not match"),
         (
             |pin| pin.metadata.generation = Some(99),
             "revisions 9 to 99 are missing",
         ),
         (
             |pin| pin.metadata.generation = Some(3),
-            "the pin is at generation 3",
+            "the ReleasePin is at generation 3",
         ),
         (
             |pin| pin.metadata.uid = Some("ffffffff-0000".into()),
-            "no change of the pin is recorded",
+            "no change of the ReleasePin is recorded",
         ),
         (
             |pin| {
                 pin.annotations_mut()
                     .insert(labels::CHANGED_BY.into(), "eve".into());
             },
-            "spec.actor is not",
+            "spec.actor does not match",
         ),
         (
             |pin| {
                 pin.annotations_mut().remove(labels::OPERATION);
             },
-            "spec.action is not",
+            "spec.action does not match",
         ),
     ];
     for (change, expected) in changes {
@@ -530,7 +530,7 @@ fn what_nobody_saw_is_one_gap_and_a_warning() {
     assert_eq!(verdict.warnings.len(), 1);
     assert_eq!(
         verdict.warnings[0].what,
-        "nobody saw revisions 2 to 3 of the pin"
+        "nobody observed revisions 2 to 3 of the ReleasePin"
     );
 }
 
@@ -648,7 +648,7 @@ fn clocks_that_disagree_are_marked_and_order_stays() {
         assert_eq!(rows.len(), expected, "{span:?}");
     }
     assert!(markdown(&rows, "Incident").contains("(clocks disagree)"));
-    assert!(markdown(&[], "Incident").contains("Nothing was recorded"));
+    assert!(markdown(&[], "Incident").contains("No audit entries"));
 }
 
 #[test]

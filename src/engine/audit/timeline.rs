@@ -67,7 +67,8 @@ pub struct Span {
 }
 
 impl Span {
-    fn contains(&self, moment: Timestamp) -> bool {
+    /// Tells whether a moment is in the span: the start is, the end is not.
+    pub fn contains(&self, moment: Timestamp) -> bool {
         self.since.is_none_or(|since| since <= moment)
             && self.until.is_none_or(|until| moment < until)
     }
@@ -131,11 +132,11 @@ impl Row {
         }
         match self.unseen_from {
             Some(first) if first == self.revision => {
-                let _ = write!(words, ": nobody saw revision {first}");
+                let _ = write!(words, ": revision {first} was not observed");
             }
             Some(first) => {
                 let last = self.revision;
-                let _ = write!(words, ": nobody saw revisions {first} to {last}");
+                let _ = write!(words, ": revisions {first} to {last} were not observed");
             }
             None => {}
         }
@@ -194,7 +195,7 @@ fn title(component: Option<&str>, environment: Option<&str>, span: &Span) -> Str
 pub fn markdown(rows: &[Row], title: &str) -> String {
     let mut out = format!("# {}\n\n", escaped(title));
     if rows.is_empty() {
-        return out + "Nothing was recorded.\n";
+        return out + "No audit entries.\n";
     }
     out += "| When | Who | What | Subject | Revision | From | To | Why | Entry |\n";
     out += "| --- | --- | --- | --- | ---: | --- | --- | --- | --- |\n";
@@ -221,7 +222,7 @@ pub fn markdown(rows: &[Row], title: &str) -> String {
         out += "|\n";
     }
     if rows.iter().any(|row| row.clock_disagrees) {
-        out += "\nWhere clocks disagree, an entry says that it is older than one that it follows; the order is that of the chain.\n";
+        out += "\n\"Clocks disagree\" means that the entry has an earlier time than the entry before it; the order is that of the chain.\n";
     }
     out
 }

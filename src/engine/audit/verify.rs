@@ -28,6 +28,8 @@ pub enum Severity {
     Incomplete,
     /// Something that a person should know, and that proves nothing.
     Warning,
+    /// Something that cannot be verified here, because it is not here.
+    NotKnown,
 }
 
 impl fmt::Display for Severity {
@@ -36,6 +38,7 @@ impl fmt::Display for Severity {
             Severity::Tampered => "tampered",
             Severity::Incomplete => "incomplete",
             Severity::Warning => "warning",
+            Severity::NotKnown => "not known",
         })
     }
 }
@@ -87,6 +90,12 @@ impl Verdict {
     pub fn is_valid(&self) -> bool {
         self.problems.is_empty()
     }
+
+    /// Tells whether something could not be verified.
+    pub fn is_partial(&self) -> bool {
+        let is_unknown = |finding: &Finding| finding.severity == Severity::NotKnown;
+        self.warnings.iter().any(is_unknown)
+    }
 }
 
 /// Reads entries as the API server returned them; what cannot be read, or reads as the same and is
@@ -110,11 +119,11 @@ pub fn read(objects: Vec<Value>) -> (Vec<AuditEntry>, Vec<Finding>) {
         match serde_json::from_value::<AuditEntry>(object) {
             Ok(entry) => {
                 if serde_json::to_value(&entry.spec).ok() != spec {
-                    problem("its spec is not written as bowline writes it".to_owned());
+                    problem("its spec does not have the form that bowline writes".to_owned());
                 }
                 entries.push(entry);
             }
-            Err(error) => problem(format!("it cannot be read: {error}")),
+            Err(error) => problem(format!("it is not readable: {error}")),
         }
     }
     (entries, problems)
@@ -166,7 +175,7 @@ pub fn verify(pins: &[ReleasePin], entries: &[AuditEntry]) -> Verdict {
         if let Some(subject) = subject(pin).filter(|_| !recorded.contains(key)) {
             let generation = pin.metadata.generation.unwrap_or_default();
             let what = format!(
-                "no change of the pin is recorded: {}",
+                "no change of the ReleasePin is recorded: {}",
                 are_missing(1, generation)
             );
             let entry = name_at(&subject, generation);
@@ -228,7 +237,7 @@ pub(super) fn check(chain: &Chain) -> (Vec<Finding>, Vec<Finding>) {
         }
         if entry.spec.gap.is_some() {
             let what = format!(
-                "nobody saw {} of the pin",
+                "nobody observed {} of the ReleasePin",
                 revisions(found, entry.spec.revision)
             );
             warnings.push(finding(chain.subject, Severity::Warning, &name, what));
@@ -236,7 +245,8 @@ pub(super) fn check(chain: &Chain) -> (Vec<Finding>, Vec<Finding>) {
         before = Some(entry);
     }
     for entry in &chain.late {
-        let what = "it was written after its revision had been recorded as a gap".to_owned();
+        let what =
+            "it was written after another entry had recorded its revision as a gap".to_owned();
         let name = entry.name_any();
         warnings.push(finding(chain.subject, Severity::Warning, &name, what));
     }
@@ -254,11 +264,11 @@ fn broken_link(chain: &Chain, before: Option<&AuditEntry>, entry: &AuditEntry) -
     let (at, what) = match before {
         Some(before) => (
             before.name_any(),
-            format!("it is not what auditentry/{name} followed: one of the two was rewritten"),
+            format!("its hash does not match auditentry/{name}: one of the two was rewritten"),
         ),
         None => (
             name,
-            "it carries the hash of an entry before it, and is the first".to_owned(),
+            "it is the first entry, but carries the hash of a previous entry".to_owned(),
         ),
     };
     finding(chain.subject, Severity::Tampered, &at, what)
@@ -270,18 +280,18 @@ fn own_flaws(entry: &AuditEntry) -> Vec<String> {
     let spec = &entry.spec;
     let expected = name_of(spec);
     if entry.metadata.name.as_deref() != Some(expected.as_str()) {
-        flaws.push(format!("by what it says its name is {expected}"));
+        flaws.push(format!("its content says that its name is {expected}"));
     }
     match entry.annotations().get(labels::CONTENT_HASH) {
         Some(seal) if *seal == hash(entry) => {}
-        Some(_) => flaws.push("it was changed: its hash is not the one it was sealed with".into()),
+        Some(_) => flaws.push("it was changed: its hash does not match its seal".into()),
         None => flaws.push(format!("it has no seal ({})", labels::CONTENT_HASH)),
     }
     if entry.metadata.generation.is_some_and(|count| count > 1) {
         flaws.push("it was updated after it was written".to_owned());
     }
     if spec.revision < 1 {
-        flaws.push(format!("{} is no revision", spec.revision));
+        flaws.push(format!("{} is not a revision", spec.revision));
     }
     if let Some(gap) = &spec.gap
         && (gap.last != spec.revision || gap.first > gap.last)
@@ -309,11 +319,11 @@ fn agree(pin: &ReleasePin, chain: &Chain, problems: &mut Vec<Finding>) {
         |what: String| problems.push(finding(subject, Severity::Tampered, &name, what));
     if revision > generation {
         tampered(format!(
-            "it records revision {revision}, and the pin is at generation {generation}"
+            "it records revision {revision}, but the ReleasePin is at generation {generation}"
         ));
     } else if revision < generation {
         let what = format!(
-            "{}: the pin is at generation {generation}; the next change of the pin writes it",
+            "{}: the ReleasePin is at generation {generation}; its next change writes the entry",
             are_missing(revision.saturating_add(1), generation)
         );
         let lost = name_at(subject, generation);
@@ -349,7 +359,7 @@ fn differences(pin: &ReleasePin, before: Option<&AuditEntry>, newest: &AuditEntr
         .chain(found.iter().filter(|(key, _)| !expected.contains_key(*key)))
         // The links of the chain are checked without the pin.
         .filter(|(key, _)| *key != "previous" && expected.get(*key) != found.get(*key))
-        .map(|(key, _)| format!("spec.{key} is not what the pin says"))
+        .map(|(key, _)| format!("spec.{key} does not match the ReleasePin"))
         .collect();
     let effective = pin.spec.effective_release(spec.at.0);
     // Whether a GitOps tool owned the pin then is not known any more.
@@ -357,7 +367,7 @@ fn differences(pin: &ReleasePin, before: Option<&AuditEntry>, newest: &AuditEntr
     let to = spec.to.as_ref().map(|to| to.name.as_str());
     if to != Some(effective) && to != Some(over_git) {
         what.push(format!(
-            "it does not lead to {effective}, which the pin names"
+            "its release is not {effective}, the effective release of the ReleasePin"
         ));
     }
     what
@@ -395,7 +405,7 @@ fn check_head(
                 (None, None) => return,
                 (Some(before), Some(head)) if link(before) == head => return,
                 (Some(before), Some(_)) => format!(
-                    "its audit head is not the hash of auditentry/{}, which its last move followed",
+                    "its audit head does not match auditentry/{}, the entry before its last change",
                     before.name_any()
                 ),
                 (Some(before), None) => format!(
@@ -403,14 +413,14 @@ fn check_head(
                     before.name_any()
                 ),
                 (None, Some(_)) => format!(
-                    "its audit head names an entry before revision {moved}, and there is none"
+                    "its audit head names an entry before revision {moved}, which does not exist"
                 ),
             }
         }
         None => match head {
             None => return,
             Some(head) if entries().any(|entry| link(entry) == head) => return,
-            Some(_) => "its audit head is the hash of no entry".to_owned(),
+            Some(_) => "its audit head matches no entry".to_owned(),
         },
     };
     problems.push(Finding {

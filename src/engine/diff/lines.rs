@@ -275,7 +275,7 @@ pub fn lines(before: &str, after: &str, context: usize, deadline: Option<Instant
         .map(|edits| hunk(&old, &new, edits, context))
         .collect();
     let coarse = (!found.exact)
-        .then(|| "the deadline passed: some lines are compared in whole blocks".to_owned());
+        .then(|| "deadline exceeded: some lines are compared as whole blocks".to_owned());
     Lines { hunks, coarse }
 }
 

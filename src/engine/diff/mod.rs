@@ -8,6 +8,8 @@
 //! The lines are those of the objects written as YAML after noise and masks, with list items of
 //! `after` in the order of `before`. Nothing here reads a cluster, colours or prints.
 
+mod importance;
+mod labels;
 mod lines;
 mod mask;
 mod output;
@@ -25,6 +27,8 @@ use std::time::Instant;
 use serde::Serialize;
 use serde_json::Value;
 
+pub use importance::{ChangeLine, Importance, shortened};
+pub use labels::labels;
 pub use lines::{Hunk, Kind, Line, Lines, Span, lines};
 pub use words::words;
 
@@ -203,7 +207,7 @@ pub fn diff(before: &[Value], after: &[Value], options: &Options) -> Diff {
         .collect();
     let coarse = (coarse > 0).then(|| {
         format!(
-            "the deadline passed: {coarse} of {} objects are compared in whole blocks",
+            "deadline exceeded: {coarse} of {} objects are compared as whole blocks",
             objects.len()
         )
     });

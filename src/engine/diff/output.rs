@@ -43,11 +43,12 @@ impl Diff {
         }
     }
 
-    /// Writes the diff for people: by object, then hunks (fields where no lines were asked for), then
-    /// a summary.
+    /// Writes the diff for people: by object, the most important change first, then hunks (fields where no
+    /// lines were asked for), then a summary.
     pub fn text(&self) -> String {
         let mut out = String::new();
-        for object in self.changed() {
+        let places = self.by_importance();
+        for object in places.into_iter().filter_map(|at| self.objects.get(at)) {
             let (mark, what) = match object.change {
                 Change::Added => ('+', "added".to_owned()),
                 Change::Removed => ('-', "removed".to_owned()),

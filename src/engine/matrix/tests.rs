@@ -31,7 +31,7 @@ fn columns_follow_the_pipeline_and_end_with_the_rest() {
     assert!(columns.is_production("shop", 2) && !columns.is_production("shop", 1));
     assert!(columns.is_first("shop", 0) && !columns.is_first("shop", 1));
     assert_eq!(columns.before("elsewhere", 2), None);
-    assert_eq!(columns.cycle(), None);
+    assert_eq!(columns.faults().count(), 0);
     // All namespaces together have the same here; another one has none.
     assert_eq!(Columns::of(&world, None), columns);
     assert_eq!(
@@ -46,7 +46,89 @@ fn columns_follow_the_pipeline_and_end_with_the_rest() {
     let columns = Columns::of(&world, Some("shop"));
     let names: Vec<&str> = columns.names().iter().map(|name| &**name).collect();
     assert_eq!(names, ["development", "production", "staging", "attic"]);
-    assert!(columns.cycle().is_some());
+    let faults: Vec<String> = columns.faults().map(ToString::to_string).collect();
+    assert_eq!(
+        faults,
+        [
+            "DeploymentPipeline default: the promotion paths lead in a circle through staging, production; remove one of the paths between them"
+        ]
+    );
+}
+
+#[test]
+fn a_second_pipeline_is_a_fault_that_leaves_the_columns() {
+    let mut world = world();
+    let before = Columns::of(&world, Some("shop"));
+    let mut other = pipeline(&[("production", "development")]);
+    other.metadata.name = Some("other".to_owned());
+    world.pipelines(Event::Applied(other.clone()));
+    let columns = Columns::of(&world, Some("shop"));
+    assert_eq!(columns.names(), before.names());
+    let faults: Vec<String> = columns.faults().map(ToString::to_string).collect();
+    assert_eq!(
+        faults,
+        [
+            "namespace shop has 2 DeploymentPipelines (default, other), and one is allowed: bowline refuses promotions until one is left"
+        ]
+    );
+    world.pipelines(Event::Deleted(other));
+    assert_eq!(Columns::of(&world, Some("shop")), before);
+}
+
+#[test]
+fn a_release_that_cannot_be_applied_fails_with_its_reason() {
+    let failing = |applied: Option<&str>, observed: Option<i64>, outcome: Option<&str>| {
+        let mut pin = unready(
+            pin("cart", "production", "v2"),
+            "GitFetchFailed",
+            "cannot fetch",
+            "13:40:00",
+        );
+        pin.metadata.generation = Some(2);
+        let status = pin.status.as_mut().unwrap();
+        status.applied_release = applied.map(str::to_owned);
+        status.observed_generation = observed;
+        status.outcomes = serde_json::from_value(match outcome {
+            None => json!([]),
+            Some(release) => json!([{"generation": 2, "release": release, "since": NOW}]),
+        })
+        .unwrap();
+        pin
+    };
+    for (what, pin, expected) in [
+        (
+            "never applied",
+            failing(None, Some(2), None),
+            Health::Degraded,
+        ),
+        (
+            "another release was applied before",
+            failing(Some("cart-v1"), Some(2), Some("cart-v2")),
+            Health::Degraded,
+        ),
+        (
+            "a status that names no generation",
+            failing(None, None, None),
+            Health::Degraded,
+        ),
+        (
+            "the failure is that of an earlier generation",
+            failing(Some("cart-v1"), Some(1), None),
+            Health::Unknown,
+        ),
+        (
+            "the failure is that of a release whose hold ended",
+            failing(Some("cart-v1"), Some(2), Some("cart-v1")),
+            Health::Unknown,
+        ),
+    ] {
+        let mut world = fleet();
+        world.pins(Event::Applied(pin));
+        let cell = cell_of(&world, "production", now());
+        assert_eq!(cell.health(), expected, "{what}");
+        let reason = (expected == Health::Degraded).then_some(("GitFetchFailed", "cannot fetch"));
+        assert_eq!(cell.reason, reason, "{what}");
+    }
 }
 
 #[test]

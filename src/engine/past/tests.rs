@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::engine::matrix::Health;
 use crate::engine::world::Event;
 use crate::engine::world::fixture::*;
 
@@ -230,15 +231,60 @@ fn moments_can_be_stepped_through() {
             .then(&world, &columns, now())
             .is_before_the_record()
     );
-    let moved = past
-        .moved(&key("cart"), "production", at("13:45:00"))
-        .unwrap();
+    let then = past.then(&world, &columns, at("13:45:00"));
+    let made = then.made(&key("cart"), 2).unwrap();
     assert_eq!(
-        (moved.action, moved.reason.as_deref()),
+        (made.action, made.reason.as_deref()),
         (Some(Action::Promote), Some("INC-42"))
     );
-    let cause = past.cause(&key("cart"), "staging", now()).unwrap();
-    assert_eq!((cause.action, cause.revision), (None, 1));
+    let then = past.then(&world, &columns, now());
+    let made = then.made(&key("cart"), 1).unwrap();
+    assert_eq!((made.action, made.revision), (None, 1));
+    // The hold of the rollback ended at 13:58: the release that was promoted under it is effective again.
+    let made = then.made(&key("cart"), 2).unwrap();
+    assert_eq!((made.action, made.revision), (Some(Action::Promote), 2));
+}
+
+#[test]
+fn a_hold_did_not_make_the_release_that_it_holds() {
+    let (mut entries, world) = scene();
+    entries.truncate(2);
+    let holds = json!([{"id": "h", "owner": "mei", "since": at("13:45:00")}]);
+    let held = json!({
+        "action": "Pin", "actor": "mei", "from": release_named("cart-v2"), "to": release_named("cart-v2"), "holds": holds,
+    });
+    entries.push(entry("cart", Some("production"), 3, "13:45:00", held));
+    let past = Past::of(&entries, &world);
+    let columns = Columns::of(&world, Some("shop"));
+    let then = past.then(&world, &columns, at("13:46:00"));
+    let made = then.made(&key("cart"), 2).unwrap();
+    assert_eq!(
+        (made.action, made.actor.as_deref()),
+        (Some(Action::Promote), Some("ana"))
+    );
+}
+
+#[test]
+fn only_components_of_the_moment_are_listed() {
+    let (entries, mut world) = scene();
+    world.releases(Event::Applied(release("later", "v1", 1)));
+    let mut later = release("later", "v1", 1);
+    later.metadata.creation_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
+        at("13:59:00"),
+    ));
+    world.releases(Event::Applied(later));
+    let past = Past::of(&entries, &world);
+    let columns = Columns::of(&world, Some("shop"));
+    let components = |time: &str| {
+        past.then(&world, &columns, at(time))
+            .components(Some("shop"))
+    };
+    assert_eq!(components("13:00:00"), [key("cart")]);
+    assert_eq!(components("13:59:30"), [key("cart"), key("later")]);
+    assert_eq!(
+        past.environments("shop").collect::<Vec<_>>(),
+        ["production", "staging"]
+    );
 }
 
 #[test]

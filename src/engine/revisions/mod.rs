@@ -4,6 +4,7 @@
 //! what is not known is said: revisions that nobody saw, that retention removed or that were never
 //! recorded stand between the others as [`Missing`]. Pure functions over values, and one small reader.
 
+mod made;
 mod pin;
 mod subject;
 #[cfg(test)]
@@ -14,6 +15,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde::Serialize;
 
+pub use made::Made;
 pub use pin::{Pinned, of_pin, read_pin};
 pub use subject::{NoSubject, Subject};
 
@@ -121,9 +123,9 @@ impl Reason {
     /// Says it of revisions.
     pub fn words(self) -> &'static str {
         match self {
-            Self::Unseen => "nobody saw",
-            Self::Retired => "retention removed",
-            Self::Unrecorded => "nobody recorded",
+            Self::Unseen => "not observed",
+            Self::Retired => "removed by retention",
+            Self::Unrecorded => "not recorded",
         }
     }
 }
@@ -163,7 +165,7 @@ pub enum NoRevision {
         known: String,
     },
     /// It was, and nothing is known of it.
-    #[error("revision {number} of {subject} is one that {} ({first} to {last}); there is {known}", .why.words())]
+    #[error("revision {number} of {subject} is not available: revisions {first} to {last} were {}; known revisions: {known}", .why.words())]
     Lost {
         /// Of what.
         subject: String,

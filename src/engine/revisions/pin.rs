@@ -22,6 +22,12 @@ pub struct Pinned {
     /// Who held it there; nobody where only its outcome is known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub holds: Vec<Hold>,
+    /// The release that the releaseRef named; None if that is not recorded.
+    #[serde(skip)]
+    pub reference: Option<String>,
+    /// The release that was effective before; None if there was none, or that is not recorded.
+    #[serde(skip)]
+    pub replaced: Option<String>,
 }
 
 /// What there is of one generation of a pin.
@@ -136,8 +142,12 @@ impl Found<'_> {
 
     fn content(&self, entry: Option<&AuditEntrySpec>) -> Option<Pinned> {
         let said = |spec: &AuditEntrySpec| {
+            let release = spec.to.clone()?;
+            let reference = spec.release_ref.as_ref().unwrap_or(&release.name);
             Some(Pinned {
-                release: spec.to.clone()?,
+                reference: Some(reference.clone()),
+                replaced: spec.from.as_ref().map(|from| from.name.clone()),
+                release,
                 holds: spec.holds.clone(),
             })
         };
@@ -146,6 +156,8 @@ impl Found<'_> {
             Some(Pinned {
                 release,
                 holds: Vec::new(),
+                reference: None,
+                replaced: None,
             })
         };
         entry

@@ -27,7 +27,7 @@ pub enum NoSubject {
         environment: String,
     },
     /// There is no such pin.
-    #[error("there is no pin {0}")]
+    #[error("there is no ReleasePin {0}")]
     NoPin(String),
     /// The target did not answer as it should.
     #[error(transparent)]
@@ -38,9 +38,7 @@ impl NoSubject {
     /// Says what to do, where there is something.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::NotDeployed { .. } | Self::NoPin(_) => {
-                Some("bowline status shows what is deployed where")
-            }
+            Self::NotDeployed { .. } | Self::NoPin(_) => Some("bowline status shows the matrix"),
             Self::Target(_) => None,
         }
     }

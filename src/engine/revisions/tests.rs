@@ -177,9 +177,9 @@ fn what_there_is_makes_the_revisions() {
             vec![deploy(1, "a"), gap(2, 6), deploy(7, "g")],
             vec![
                 "1 a Deploy superseded",
-                "2-3 nobody saw",
+                "2-3 not observed",
                 "4 d ? healthy",
-                "5-6 nobody saw",
+                "5-6 not observed",
                 "7 g Deploy current",
             ],
         ),
@@ -188,7 +188,7 @@ fn what_there_is_makes_the_revisions() {
             pin(6, "f", vec![outcome(3, "c", Some(true))]),
             vec![checkpoint(4, "d"), deploy(5, "e"), deploy(6, "f")],
             vec![
-                "1-2 retention removed",
+                "1-2 removed by retention",
                 "3 c ? healthy",
                 "4 d ? superseded",
                 "5 e Deploy superseded",
@@ -205,7 +205,7 @@ fn what_there_is_makes_the_revisions() {
                 deploy(3, "c"),
             ],
             vec![
-                "1-1 retention removed",
+                "1-1 removed by retention",
                 "2 b Deploy superseded",
                 "3 c Deploy current",
             ],
@@ -215,13 +215,13 @@ fn what_there_is_makes_the_revisions() {
             pin(12, "l", vec![]),
             vec![checkpoint(2, "b"), gap(5, 7), deploy(10, "j")],
             vec![
-                "1-1 retention removed",
+                "1-1 removed by retention",
                 "2 b ? superseded",
-                "3-4 nobody recorded",
-                "5-7 nobody saw",
-                "8-9 nobody recorded",
+                "3-4 not recorded",
+                "5-7 not observed",
+                "8-9 not recorded",
                 "10 j Deploy superseded",
-                "11-11 nobody recorded",
+                "11-11 not recorded",
                 "12 l Edit current",
             ],
         ),
@@ -278,6 +278,8 @@ fn a_revision_says_what_is_on_record() {
                 hash: Some("hash-a".into()),
             },
             holds: vec![hold],
+            reference: Some("a".into()),
+            replaced: None,
         }),
     };
     assert_eq!(revisions.current(), Ok(&expected));
@@ -325,15 +327,15 @@ fn what_cannot_be_found_is_explained() {
     for (number, expected) in [
         (
             1,
-            "revision 1 of cart in staging is one that retention removed (1 to 1); there is 2, 6",
+            "revision 1 of cart in staging is not available: revisions 1 to 1 were removed by retention; known revisions: 2, 6",
         ),
         (
             4,
-            "revision 4 of cart in staging is one that nobody saw (3 to 4); there is 2, 6",
+            "revision 4 of cart in staging is not available: revisions 3 to 4 were not observed; known revisions: 2, 6",
         ),
         (
             5,
-            "revision 5 of cart in staging is one that nobody recorded (5 to 5); there is 2, 6",
+            "revision 5 of cart in staging is not available: revisions 5 to 5 were not recorded; known revisions: 2, 6",
         ),
         (7, "cart in staging has no revision 7; it has 2, 6"),
         (-1, "cart in staging has no revision -1; it has 2, 6"),
@@ -412,4 +414,149 @@ proptest! {
             prop_assert_eq!(stays, !going.contains(number));
         }
     }
+}
+
+fn hold(owner: &str, release: Option<&str>, until: Option<i64>) -> Hold {
+    Hold {
+        id: owner.into(),
+        owner: owner.into(),
+        reason: None,
+        since: Time(at(1)),
+        until: until.map(|until| Time(at(until))),
+        release: release.map(str::to_owned),
+    }
+}
+
+#[test]
+fn the_change_that_made_a_release_effective_is_not_the_newest_change() {
+    let by = |actor: &str, revision, action, to: &str| {
+        let mut made = entry(revision, action, Some(to));
+        made.spec.actor = Some(actor.into());
+        made
+    };
+    let fixed = |mut made: AuditEntry, reference: &str, hold: Hold| {
+        made.spec.release_ref = Some(reference.into());
+        made.spec.holds = vec![hold];
+        made
+    };
+    let replacing = |mut made: AuditEntry, from: &str| {
+        made.spec.from = Some(ReleaseIdentity::named(from));
+        made
+    };
+    for (what, pin, entries, expected) in [
+        (
+            "a hold on a release that somebody else promoted",
+            pin(3, "b", vec![]),
+            vec![
+                by("ci", 1, Action::Deploy, "a"),
+                by("tom", 2, Action::Promote, "b"),
+                by("ana", 3, Action::Pin, "b"),
+            ],
+            "Promote tom 2",
+        ),
+        (
+            "an undo that brings an earlier release back",
+            pin(3, "a", vec![]),
+            vec![
+                by("ci", 1, Action::Deploy, "a"),
+                by("tom", 2, Action::Promote, "b"),
+                by("mei", 3, Action::Undo, "a"),
+            ],
+            "Undo mei 3",
+        ),
+        (
+            "an undo that only lifts a hold",
+            pin(3, "b", vec![]),
+            vec![
+                by("tom", 1, Action::Promote, "b"),
+                by("ana", 2, Action::Pin, "b"),
+                by("mei", 3, Action::Undo, "b"),
+            ],
+            "Promote tom 1",
+        ),
+        (
+            "a hold that fixes another release",
+            pin(2, "b", vec![]),
+            vec![
+                by("tom", 1, Action::Promote, "b"),
+                fixed(
+                    by("ana", 2, Action::Rollback, "b"),
+                    "c",
+                    hold("ana", Some("b"), None),
+                ),
+            ],
+            "Promote tom 1",
+        ),
+        (
+            "a change whose entry is not written yet",
+            {
+                let mut pin = pin(2, "b", vec![]);
+                let operation = Operation {
+                    id: "op-2".into(),
+                    generation: 2,
+                    action: Action::Promote,
+                    at: Time(at(2)),
+                    reason: None,
+                    from: Some(ReleaseIdentity::named("a")),
+                    to: Some(ReleaseIdentity::named("b")),
+                    rendered_hash: None,
+                    restored_from: None,
+                };
+                let annotations = pin.metadata.annotations.get_or_insert_default();
+                annotations.insert("bowline.dev/operation".into(), operation.to_annotation());
+                annotations.insert("bowline.dev/changed-by".into(), "tom".into());
+                pin
+            },
+            vec![by("ci", 1, Action::Deploy, "a")],
+            "Promote tom 2",
+        ),
+        (
+            "a hold after revisions that nobody saw",
+            pin(4, "b", vec![]),
+            vec![
+                by("ci", 1, Action::Deploy, "a"),
+                gap(2, 3),
+                replacing(by("ana", 4, Action::Pin, "b"), "b"),
+            ],
+            "nobody",
+        ),
+        (
+            "a promotion after revisions that nobody saw",
+            pin(4, "b", vec![]),
+            vec![
+                by("ci", 1, Action::Deploy, "a"),
+                gap(2, 3),
+                replacing(by("tom", 4, Action::Promote, "b"), "a"),
+            ],
+            "Promote tom 4",
+        ),
+    ] {
+        let made = of_pin(&pin, &entries, at(100)).made(&pin.spec.release_ref.name, at(100));
+        let since = made
+            .since
+            .map(|since| format!(" {}", since.as_second() - 1_800_000_000));
+        let who = made.cause.map_or("nobody".to_owned(), |cause| {
+            format!("{:?} {}", cause.action, cause.actor.unwrap_or_default())
+        });
+        let found = format!("{who}{}", since.unwrap_or_default());
+        assert_eq!(found, expected, "{what}");
+    }
+}
+
+#[test]
+fn the_end_of_a_hold_makes_the_named_release_effective() {
+    let mut promoted = entry(1, Action::Promote, Some("b"));
+    promoted.spec.actor = Some("tom".into());
+    let mut held = entry(2, Action::Rollback, Some("a"));
+    held.spec.release_ref = Some("b".into());
+    held.spec.holds = vec![hold("ana", Some("a"), Some(50))];
+    let mut now = pin(2, "b", vec![]);
+    now.spec.holds = held.spec.holds.clone();
+    let revisions = of_pin(&now, &[promoted, held], at(100));
+    let made = revisions.made("b", at(100));
+    assert_eq!(made.cause.unwrap().actor.as_deref(), Some("tom"));
+    assert_eq!(
+        (made.ended.unwrap().owner.as_str(), made.since),
+        ("ana", Some(at(50)))
+    );
 }

@@ -145,6 +145,6 @@ fn what_nobody_recorded_is_a_suspect_too() {
     let suspects = rank(&past, &world, &columns, at("10:05:00"), now());
     assert_eq!(
         told(&suspects),
-        ["cart staging: moved, by whom is not recorded, 5 min before"]
+        ["cart staging: changed by an unrecorded user, 5 min before"]
     );
 }

@@ -1,7 +1,8 @@
 //! Watches to the read model.
 //!
 //! Each kind is watched for itself and for as long as the feed lives: a watch that fails is told of, waits
-//! with growing pauses and begins again. Readers are woken by a version number that only grows, so that a
+//! with growing pauses and begins again. A watch begins when discovery says that the server has the kind;
+//! until then the kind is absent, which is no failure. Readers are woken by a version number that only grows, so that a
 //! burst of events wakes them once.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
@@ -22,9 +23,10 @@ use tokio::time::Instant;
 
 use super::{Event, Freshness, Key, Source, World};
 use crate::api::{ComponentEnvSnapshot, DeploymentPipeline, Environment, Release, ReleasePin};
-use crate::connect::explain;
+use crate::connect::kinds::Discovery;
+use crate::connect::{Failure, explain, failure};
 
-/// A read model that follows a server; dropping it ends its watches.
+/// A read model that follows a server; dropping it ends its watches. Only the watches write it.
 pub struct Feed {
     world: Arc<RwLock<World>>,
     version: watch::Receiver<u64>,
@@ -51,6 +53,37 @@ struct Sink {
     world: Arc<RwLock<World>>,
     version: watch::Sender<u64>,
     listeners: Arc<Mutex<Listeners>>,
+    served: Arc<Served>,
+}
+
+/// The kinds that the server has, as discovery said last.
+struct Served {
+    client: Client,
+    /// The time and the content of the last answer; no content if the answer did not come in time.
+    asked: tokio::sync::Mutex<Option<(Instant, Option<Discovery>)>>,
+}
+
+impl Served {
+    fn new(client: &Client) -> Self {
+        Self {
+            client: client.clone(),
+            asked: tokio::sync::Mutex::new(None),
+        }
+    }
+
+    /// Tells whether the server has a kind; `None` where it does not tell. The watches share an answer.
+    async fn has(&self, source: Source) -> Option<bool> {
+        let mut asked = self.asked.lock().await;
+        let is_new = |at: &Instant| at.elapsed() < ABSENT_PAUSE / 2;
+        if !asked.as_ref().is_some_and(|(at, _)| is_new(at)) {
+            let kinds = Source::ALL.map(Source::kind);
+            let answer = Discovery::ask(&self.client, &kinds);
+            let answer = tokio::time::timeout(DISCOVERY, answer).await.ok();
+            *asked = Some((Instant::now(), answer));
+        }
+        let (_, discovery) = asked.as_ref()?;
+        discovery.as_ref()?.serves(&source.kind())
+    }
 }
 
 impl Sink {
@@ -78,6 +111,7 @@ impl Feed {
             world: Arc::new(RwLock::new(World::new())),
             version,
             listeners: Arc::default(),
+            served: Arc::new(Served::new(client)),
         };
         let mut watches = JoinSet::new();
         let pins: Api<ReleasePin> = api(client, namespace);
@@ -121,14 +155,7 @@ impl Feed {
 
     /// Looks at the read model; whoever looks holds up the watches.
     pub fn world(&self) -> RwLockReadGuard<'_, World> {
-        self.world.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Supposes that a release were there, for a plan that is only shown; the watch puts it right.
-    pub fn suppose(&self, release: PartialObjectMeta<Release>) {
-        let world = self.world.write();
-        let mut world = world.unwrap_or_else(PoisonError::into_inner);
-        world.releases(Event::Applied(release));
+        read(&self.world)
     }
 
     /// Listens to what changes from now on, object by object, each after the read model has it.
@@ -184,6 +211,10 @@ impl Feed {
     }
 }
 
+fn read(world: &RwLock<World>) -> RwLockReadGuard<'_, World> {
+    world.read().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn api<K>(client: &Client, namespace: Option<&str>) -> Api<K>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -200,6 +231,12 @@ struct Pauses(watcher::DefaultBackoff);
 
 /// The longest of them.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// The pause after which the feed asks discovery again for an absent kind.
+const ABSENT_PAUSE: Duration = Duration::from_secs(1);
+
+/// Discovery that takes longer is not waited for: the watch begins without it.
+const DISCOVERY: Duration = Duration::from_secs(5);
 
 /// A first list that takes longer is not waited for.
 const LISTING: Duration = Duration::from_secs(10);
@@ -221,8 +258,35 @@ impl Backoff for Pauses {
     }
 }
 
-/// Follows one kind for ever.
+/// Follows one kind for ever, whenever the server has it.
 async fn follow<K>(api: Api<K>, source: Source, sink: Sink, tell: fn(&mut World, Event<K>))
+where
+    K: Resource + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+{
+    loop {
+        // Where discovery does not tell, the watch does.
+        if sink.served.has(source).await != Some(false) {
+            watch_served(api.clone(), source, &sink, tell).await;
+        }
+        // The objects of a kind go with it. A reader that waits learns of the absence only once.
+        if !read(&sink.world).is_absent(source) {
+            sink.change(|world| {
+                tell(world, Event::Listing);
+                tell(world, Event::Listed);
+                world.absent(source);
+            });
+            sink.touch(&Touched {
+                source,
+                key: None,
+                component: None,
+            });
+        }
+        tokio::time::sleep(ABSENT_PAUSE).await;
+    }
+}
+
+/// Follows one kind until the server answers that it does not have the kind.
+async fn watch_served<K>(api: Api<K>, source: Source, sink: &Sink, tell: fn(&mut World, Event<K>))
 where
     K: Resource + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
 {
@@ -264,6 +328,7 @@ where
                 Event::Listed
             }
             Ok(watcher::Event::Delete(object)) => Event::Deleted(object),
+            Err(error) if is_kind_absent(&error) => return,
             Err(error) => {
                 let (why, denied) = explained(&error);
                 sink.change(|world| world.cut_off(source, Timestamp::now(), why, denied));
@@ -308,6 +373,16 @@ where
                 component,
             });
         }
+    }
+}
+
+/// Tells whether a watch failed because the server does not have the kind.
+fn is_kind_absent(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => failure(error) == Failure::NotInstalled,
+        watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => false,
     }
 }
 

@@ -1,12 +1,14 @@
 //! Worlds for tests: components, environments and releases in a few words.
 
 use jiff::Timestamp;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt;
-use kube::api::PartialObjectMeta;
+use kube::api::{Api, DeleteParams, PartialObjectMeta, Patch, PatchParams};
+use kube::runtime::wait::{await_condition, conditions};
 use serde_json::{Value, json};
 
-use super::{Event, Key, World};
-use crate::api::{Release, ReleasePin};
+use super::{Event, Key, Source, World};
+use crate::api::{self, Release, ReleasePin};
 
 /// The moment that tests happen at.
 pub(crate) const NOW: &str = "2026-11-17T14:00:00Z";
@@ -140,4 +142,33 @@ pub(crate) fn marked_bad(mut release: PartialObjectMeta<Release>) -> PartialObje
         .annotations_mut()
         .insert("bowline.dev/mark".to_owned(), mark);
     release
+}
+
+/// Takes the kinds of some sources off a server.
+pub(crate) async fn remove_kinds(client: &kube::Client, sources: &[Source]) {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    for source in sources {
+        let kind = source.kind();
+        let name = format!("{}.{}", kind.plural, kind.group);
+        let now = DeleteParams::default();
+        let deleted = definitions.delete(&name, &now).await.unwrap();
+        // The definition stays until its objects are gone.
+        if let Some(definition) = deleted.left() {
+            let uid = definition.uid().unwrap();
+            let gone = conditions::is_deleted(&uid);
+            let gone = await_condition(definitions.clone(), &name, gone);
+            gone.await.unwrap();
+        }
+    }
+}
+
+/// Puts all of bowline's kinds on a server.
+pub(crate) async fn install_kinds(client: &kube::Client) {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let manager = PatchParams::apply("tests").force();
+    for definition in api::crds() {
+        let name = definition.metadata.name.clone().unwrap();
+        let patch = Patch::Apply(&definition);
+        definitions.patch(&name, &manager, &patch).await.unwrap();
+    }
 }

@@ -19,10 +19,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::api::PartialObjectMeta;
+use kube::core::ApiResource;
 
 use crate::api::{
     ComponentEnvSnapshot, DeploymentPipeline, Environment, Release, ReleasePin, labels,
 };
+use crate::connect::kinds::kind;
 
 pub use rows::{Key, Labels, Move, Pin, Ready, ReleaseRow, SnapshotRow, verdict};
 
@@ -74,6 +76,17 @@ pub enum Source {
 }
 
 impl Source {
+    /// Returns the API resource of the kind.
+    pub fn kind(self) -> ApiResource {
+        match self {
+            Self::Pins => kind::<ReleasePin>(),
+            Self::Releases => kind::<Release>(),
+            Self::Snapshots => kind::<ComponentEnvSnapshot>(),
+            Self::Environments => kind::<Environment>(),
+            Self::Pipelines => kind::<DeploymentPipeline>(),
+        }
+    }
+
     /// Those that planners of moves ask; the last, snapshots, matter to who collects.
     pub const OF_MOVES: [Source; 4] = [
         Source::Pins,
@@ -89,6 +102,17 @@ impl Source {
         Source::Environments,
         Source::Pipelines,
     ];
+
+    /// Returns the word for the objects of the kind.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pins => "ReleasePins",
+            Self::Releases => "releases",
+            Self::Snapshots => "snapshots",
+            Self::Environments => "environments",
+            Self::Pipelines => "pipelines",
+        }
+    }
 }
 
 /// How current what a watch told is.
@@ -99,6 +123,8 @@ pub enum Freshness {
     Loading,
     /// The watch runs.
     Live,
+    /// The server does not have the kind; the watch starts when the server has it.
+    Absent,
     /// The watch is cut off.
     Stale {
         /// Since when.
@@ -260,6 +286,11 @@ impl World {
         *known = Freshness::Stale { since, why, denied };
     }
 
+    /// Notes that the server does not have a kind. The objects of the kind went with it.
+    fn absent(&mut self, source: Source) {
+        self.sources.insert(source, Freshness::Absent);
+    }
+
     /// Notes that a watch runs again.
     pub fn live(&mut self, source: Source) {
         let known = self.sources.entry(source).or_default();
@@ -271,6 +302,27 @@ impl World {
     /// Returns how current what a watch told is.
     pub fn freshness(&self, source: Source) -> &Freshness {
         self.sources.get(&source).unwrap_or(&Freshness::Loading)
+    }
+
+    /// Tells whether the server does not have a kind.
+    pub fn is_absent(&self, source: Source) -> bool {
+        *self.freshness(source) == Freshness::Absent
+    }
+
+    /// Returns the kinds that the server does not have.
+    pub fn absent_kinds(&self) -> Vec<String> {
+        let absent = Source::ALL.into_iter();
+        let absent = absent.filter(|source| self.is_absent(*source));
+        absent.map(|source| source.kind().kind).collect()
+    }
+
+    /// Tells whether some kinds are listed, or are known to be absent.
+    pub fn are_known(&self, sources: &[Source]) -> bool {
+        let is_known = |source: &Source| match self.freshness(*source) {
+            Freshness::Live | Freshness::Absent => true,
+            Freshness::Loading | Freshness::Stale { .. } => false,
+        };
+        sources.iter().all(is_known)
     }
 
     /// Tells whether every watch runs.

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{Key, Pin, ReleaseRow, SnapshotRow, Source, World};
-use crate::api::environment::DeploymentPipelineSpec;
-use crate::api::{DeploymentPipeline, Environment};
+use crate::api::DeploymentPipeline;
+use crate::api::Environment;
+use crate::api::environment::{DeploymentPipelineSpec, PipelineFault};
 
 impl World {
     /// Returns a pin by name.
@@ -161,12 +162,49 @@ impl World {
         names
     }
 
+    /// Returns the pipelines of a namespace, by name. One is allowed.
+    pub fn pipelines_in(&self, namespace: &str) -> Vec<(&Key, &DeploymentPipelineSpec)> {
+        let rows = self.pipelines.rows.iter();
+        let here = rows.filter(|(key, _)| &*key.namespace == namespace);
+        let mut found: Vec<_> = here
+            .map(|(key, (_, pipeline))| (key, &pipeline.spec))
+            .collect();
+        found.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
+        found
+    }
+
     /// Returns the pipeline of a namespace; of several, the first by name.
     pub fn pipeline(&self, namespace: &str) -> Option<&DeploymentPipelineSpec> {
+        self.pipeline_object(namespace)
+            .map(|pipeline| &pipeline.spec)
+    }
+
+    /// Returns the DeploymentPipeline of a namespace with its metadata.
+    pub fn pipeline_object(&self, namespace: &str) -> Option<&DeploymentPipeline> {
         let here = |(key, _): &(&Key, &(u32, DeploymentPipeline))| &*key.namespace == namespace;
         let found = self.pipelines.rows.iter().filter(here);
         let first = found.min_by(|(one, _), (other, _)| one.name.cmp(&other.name));
-        first.map(|(_, (_, pipeline))| &pipeline.spec)
+        first.map(|(_, (_, pipeline))| pipeline)
+    }
+
+    /// Returns the fault for which bowline refuses promotions in a namespace.
+    pub fn pipeline_fault(&self, namespace: &str) -> Option<PipelineFault> {
+        let found = self.pipelines_in(namespace);
+        match found.as_slice() {
+            [] => None,
+            [(key, pipeline)] => {
+                let cycle = pipeline.order().err()?;
+                let pipeline = key.name.to_string();
+                Some(PipelineFault::Cycle { pipeline, cycle })
+            }
+            several => Some(PipelineFault::Several {
+                namespace: namespace.to_owned(),
+                pipelines: several
+                    .iter()
+                    .map(|(key, _)| key.name.to_string())
+                    .collect(),
+            }),
+        }
     }
 
     /// Returns how many releases of their component a pin is behind another; None where one of the two

@@ -252,6 +252,28 @@ impl Pin {
             && self.applied.as_deref() == Some(self.effective_release(now))
     }
 
+    /// Returns the Ready condition, if it is about the release that is effective at `now`.
+    ///
+    /// A release that the controller cannot resolve, render or apply is never the applied one: then the
+    /// open outcome says which release the condition is about. A failure without a generation is about the
+    /// effective release, unless something names another one.
+    pub fn judged(&self, now: Timestamp) -> Option<&Ready> {
+        let ready = self.ready.as_ref()?;
+        if self.is_observed(now) {
+            return Some(ready);
+        }
+        let open = self.moves.last().filter(|last| last.until.is_none());
+        let is_of_it = match (self.observed, open) {
+            (None, _) => self.applied.is_none() && self.moves.is_empty(),
+            (Some(observed), _) if observed != self.generation => false,
+            (Some(_), Some(open)) if open.generation == self.generation => {
+                *open.release == *self.effective_release(now)
+            }
+            (Some(_), _) => true,
+        };
+        (is_of_it && &*ready.status == "False").then_some(ready)
+    }
+
     /// Tells whether the controller has seen the pin as it is and found everything in order.
     pub fn is_ready(&self, now: Timestamp) -> bool {
         let ready = self.ready.as_ref();

@@ -1,10 +1,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
+use http::{Request, Response, StatusCode};
 use kube::api::{Api, DeleteParams, PostParams};
+use kube::client::Body;
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::fixture::{install_kinds, remove_kinds};
 use super::*;
 use crate::embedded::Embedded;
 
@@ -259,4 +262,49 @@ async fn a_feed_follows_a_server() {
         .await;
     assert!(feed.world().is_live());
     assert_eq!(touched.next().await, Some(told));
+}
+
+/// A server whose discovery documents nobody may read.
+fn without_discovery(embedded: &Embedded) -> kube::Client {
+    let client = embedded.client("shop");
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let client = client.clone();
+        let denied = request.uri().path() == "/apis/openchoreo.dev/v1alpha1";
+        async move {
+            if !denied {
+                return client.send(request).await;
+            }
+            let status = json!({"kind": "Status", "apiVersion": "v1", "code": 403, "reason": "Forbidden", "message": "no", "status": "Failure"});
+            let mut answer = Response::new(Body::from(status.to_string().into_bytes()));
+            *answer.status_mut() = StatusCode::FORBIDDEN;
+            Ok(answer)
+        }
+        .boxed()
+    });
+    kube::Client::new(service, "shop")
+}
+
+#[tokio::test]
+async fn a_kind_that_the_server_does_not_have_is_absent_until_it_is_installed() {
+    let folder = tempfile::tempdir().unwrap();
+    let embedded = Embedded::open(&folder.path().join("store.db"), "ana")
+        .await
+        .unwrap();
+    let client = embedded.client("shop");
+    for (client, gone) in [
+        (client.clone(), &Source::ALL[..]),
+        (client.clone(), &[Source::Snapshots]),
+        (without_discovery(&embedded), &[Source::Pins]),
+    ] {
+        remove_kinds(&client, gone).await;
+        let mut feed = feed::Feed::start(&client, Some("shop"));
+        feed.until(|world| world.are_known(&Source::ALL)).await;
+        for source in Source::ALL {
+            let is_gone = gone.contains(&source);
+            assert_eq!(feed.world().is_absent(source), is_gone, "{source:?}");
+        }
+        install_kinds(&client).await;
+        feed.until(World::is_live).await;
+        assert_eq!(feed.world().absent_kinds(), [""; 0]);
+    }
 }

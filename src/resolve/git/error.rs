@@ -42,6 +42,7 @@ impl GitError {
                 | Cause::Server { .. }
                 | Cause::Broken { .. }
                 | Cause::Cache { .. }
+                | Cause::NotFetched
         )
     }
 }
@@ -114,6 +115,8 @@ pub enum Cause {
         "the token for {host} cannot be read: {why}; a token file has `TOKEN` or `USER:TOKEN` on one line"
     )]
     Token { host: String, why: String },
+    #[error("nobody has fetched the commit on this machine yet, and nothing is fetched for this")]
+    NotFetched,
     #[error("the cache at {} fails: {source}; check that the directory can be written and has space", path.display())]
     Cache { path: PathBuf, source: io::Error },
 }

@@ -149,6 +149,8 @@ pub struct Git {
     counted: Arc<Counted>,
     /// A work tree whose objects need not be fetched: a commit's id says what is in it, wherever it is.
     local: Option<WorkTree>,
+    /// Whether no repository is contacted.
+    offline: bool,
 }
 
 /// What was read so far, and where it came from.
@@ -193,6 +195,7 @@ impl Git {
             cache,
             counted: Arc::default(),
             local: None,
+            offline: false,
         }
     }
 
@@ -201,6 +204,15 @@ impl Git {
         Self {
             local: work.cloned(),
             ..self
+        }
+    }
+
+    /// Returns a reader of the same cache that contacts no repository: a commit that is not in the cache
+    /// fails at once.
+    pub fn offline(&self) -> Self {
+        Self {
+            offline: true,
+            ..self.clone()
         }
     }
 
@@ -253,6 +265,9 @@ impl Git {
         if let Ok(found) = self.look(&entry, wanted) {
             count(&self.counted.hits);
             return found;
+        }
+        if self.offline {
+            return Err(Cause::NotFetched);
         }
         let limits = &self.settings.limits;
         let budget = Budget::new(limits.deadline, limits.received_bytes);

@@ -136,3 +136,81 @@ fn command(settings: &Settings, transport: &Transport) -> Result<Command, Cause>
     command.arg(format!("git-upload-pack '{path}'"));
     Ok(command)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+    use super::super::{Allowed, parse};
+    use super::*;
+
+    /// Addresses of releases that try to be an option of ssh, or a command of the other end.
+    fn option_like() -> impl Strategy<Value = String> {
+        let begin = prop::sample::select(vec![
+            "ssh://",
+            "ssh://git@",
+            "git@",
+            "-",
+            "ssh://-",
+            "git@-",
+            "ssh://-oProxyCommand=",
+            "",
+        ]);
+        let odd = "([a-z0-9.]{1,8}|[a-z0-9@:/'.;$`~-]{0,8})";
+        let middle = prop::sample::select(vec!["/", ":", ":22/", "/-", ":-", "/'", "@"]);
+        (begin, odd, middle, odd)
+            .prop_map(|(begin, host, middle, path)| format!("{begin}{host}{middle}{path}"))
+    }
+
+    #[test]
+    fn an_address_is_no_option_of_ssh() {
+        const STRINGS: u32 = 10_000;
+        let config = Config {
+            cases: STRINGS,
+            failure_persistence: None,
+            ..Config::default()
+        };
+        let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+        let settings = Settings::new("/nowhere");
+        let reached = std::cell::Cell::new(0);
+        let ran = TestRunner::new_with_rng(config, rng).run(&option_like(), |text| {
+            let address = parse(&text, Allowed::default());
+            let Ok(transport) = address.map(|address| address.transport) else {
+                return Ok(());
+            };
+            if !matches!(transport, Transport::Ssh { .. }) {
+                return Ok(());
+            }
+            reached.set(reached.get() + 1);
+            let command = command(&settings, &transport).unwrap();
+            let words: Vec<&str> = command
+                .get_args()
+                .map(|word| word.to_str().unwrap())
+                .collect();
+            let end = words.iter().position(|word| *word == "--").unwrap();
+            let [host, remote] = words[end + 1..] else {
+                panic!("{text:?}: {words:?}");
+            };
+            prop_assert!(
+                !host.starts_with('-') && !host.contains("@-"),
+                "{text:?}: {host:?}"
+            );
+            let path = remote
+                .strip_prefix("git-upload-pack '")
+                .and_then(|path| path.strip_suffix('\''));
+            let path = path.unwrap_or("'");
+            prop_assert!(
+                !path.contains('\'') && !path.starts_with('-'),
+                "{text:?}: {remote:?}"
+            );
+            Ok(())
+        });
+        ran.unwrap();
+        assert!(reached.get() > 100, "{}", reached.get());
+        println!(
+            "{STRINGS} addresses, {} of them reach ssh: none is an option of ssh",
+            reached.get()
+        );
+    }
+}

@@ -66,8 +66,14 @@ fn keeping(keep: usize) -> Gc {
 fn what_keeps_a_release() {
     type Case = (&'static str, Change, usize, &'static str, &'static str);
     let table: &[Case] = &[
-        ("nothing", many, 1, "old-1", "no pin names it, 4 newer"),
-        ("the newest", many, 2, "old-4", "newest 2 of 2"),
+        (
+            "nothing",
+            many,
+            1,
+            "old-1",
+            "no ReleasePin names it, 4 newer",
+        ),
+        ("the newest", many, 2, "old-4", "number 2 of the newest 2"),
         (
             "a pin",
             |world| {
@@ -76,7 +82,7 @@ fn what_keeps_a_release() {
             },
             1,
             "old-1",
-            "pinned in dev",
+            "named by the ReleasePin in dev",
         ),
         (
             "a hold, also one that has ended",
@@ -87,7 +93,7 @@ fn what_keeps_a_release() {
             },
             1,
             "old-2",
-            "pinned in dev",
+            "named by the ReleasePin in dev",
         ),
         (
             "a pin of another component",
@@ -97,7 +103,7 @@ fn what_keeps_a_release() {
             },
             1,
             "old-1",
-            "pinned in dev",
+            "named by the ReleasePin in dev",
         ),
         (
             "the last good",
@@ -130,7 +136,7 @@ fn what_keeps_a_release() {
             },
             0,
             "stray",
-            "its component cannot be told",
+            "its component is not known",
         ),
         (
             "a tool that owns it",
@@ -153,7 +159,7 @@ fn what_keeps_a_release() {
             },
             1,
             "old-1",
-            "claimed 9m ago, to be pinned",
+            "claimed 9m ago by an action in progress",
         ),
         (
             "a claim that was not followed",
@@ -165,7 +171,7 @@ fn what_keeps_a_release() {
             },
             1,
             "old-1",
-            "no pin names it, 4 newer",
+            "no ReleasePin names it, 4 newer",
         ),
         (
             "several things",
@@ -176,7 +182,7 @@ fn what_keeps_a_release() {
             },
             2,
             "old-5",
-            "pinned in dev, prod; newest 1 of 2",
+            "named by the ReleasePin in dev, prod; number 1 of the newest 2",
         ),
     ];
     for (title, change, keep, name, expected) in table {
@@ -203,7 +209,7 @@ fn limits_come_from_the_command_the_pipeline_or_the_number_of_environments() {
         ..command
     };
     let world = world_of(Value::Null);
-    // Three environments and two; younger than a month.
+    // Three number of environments plus 2]; younger than a month.
     assert_eq!(gone(&world, &of_old(Gc::default())), [""; 0]);
     let aged = Gc {
         min_age: Some(DAY),
@@ -224,7 +230,7 @@ fn limits_come_from_the_command_the_pipeline_or_the_number_of_environments() {
     let refusal = gc::plan(&broken, &Gc::default(), &asked("")).unwrap_err();
     assert_eq!(
         told(&refusal),
-        "the retention of the DeploymentPipeline cannot be read: minAge: \"soon\" is not a duration; write for example 30s, 5m, 1h30m or 30d, or 0 for none | mend it, or use --min-age"
+        "the retention of the DeploymentPipeline cannot be read: minAge: \"soon\" is not a duration; write for example 30s, 5m, 1h30m or 30d, or 0 for none | correct it, or use --min-age"
     );
 }
 
@@ -255,7 +261,10 @@ fn the_current_snapshot_and_the_newest_stay() {
     assert_eq!(gone(&world, &command), ["cart-dev-2"]);
     assert_eq!(why(&world, "cart-dev-1", &command), "rendered from it");
     assert_eq!(why(&world, "cart-dev-2", &command), "not current, 3 newer");
-    assert_eq!(why(&world, "cart-dev-3", &command), "newest 3 of 3");
+    assert_eq!(
+        why(&world, "cart-dev-3", &command),
+        "number 3 of the newest 3"
+    );
 }
 
 #[test]
@@ -286,6 +295,6 @@ fn an_unknown_component_is_refused() {
     let refusal = gc::plan(&world(NONE), &command, &asked("")).unwrap_err();
     assert_eq!(
         told(&refusal),
-        "there is no component nobody; there is cart, search"
+        "component nobody does not exist; known: cart, search"
     );
 }

@@ -28,7 +28,7 @@ fn marks() {
             "cart-2",
             Verdict::Bad,
             "leaks",
-            "None -> Bad; cart-2 runs in staging: a mark stops nothing that runs; bowline rollback does",
+            "None -> Bad; cart-2 still runs in staging: a mark does not stop it; use bowline rollback",
         ),
         (
             "bad, without one",
@@ -36,7 +36,7 @@ fn marks() {
             "cart-2",
             Verdict::Bad,
             " ",
-            "whoever is refused cart-2 will want to know what is wrong with it | add --reason",
+            "marking cart-2 bad needs a reason | add --reason",
         ),
         (
             "good again",
@@ -52,7 +52,7 @@ fn marks() {
             "cart-2",
             Verdict::Bad,
             "",
-            "Some(Bad) -> Bad unchanged; cart-2 runs in staging: a mark stops nothing that runs; bowline rollback does",
+            "Some(Bad) -> Bad unchanged; cart-2 still runs in staging: a mark does not stop it; use bowline rollback",
         ),
         (
             "what is not there",
@@ -60,7 +60,7 @@ fn marks() {
             "cart-9",
             Verdict::Bad,
             "x",
-            "there is no release cart-9; there is cart-3, cart-2, cart-1 | bowline release list prints all of them",
+            "release cart-9 does not exist; known: cart-3, cart-2, cart-1 | bowline release list prints all of them",
         ),
         (
             "what nobody knows",
@@ -68,7 +68,7 @@ fn marks() {
             "x",
             Verdict::Bad,
             "x",
-            "there is no release x | bowline release list prints all of them",
+            "release x does not exist | bowline release list prints all of them",
         ),
     ];
     for (title, change, release, verdict, reason, expected) in table {

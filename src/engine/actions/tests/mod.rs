@@ -16,6 +16,7 @@ use super::*;
 use crate::api::{DeploymentPipeline, Environment, Release, ReleasePin};
 use crate::engine::plan::Fact;
 use crate::engine::presence::Presence;
+use crate::engine::rules::Refusal;
 use crate::engine::world::{Event, Source, World};
 
 const NOW: &str = "2026-01-06T12:00:00Z";
@@ -166,7 +167,7 @@ fn shown(plan: &Plan) -> String {
         line
     });
     let lacks = plan.lacks_reason();
-    let lacks = lacks.map(|environment| format!("{environment} wants a reason"));
+    let lacks = lacks.map(|environment| format!("{environment} requires a reason"));
     items.chain(lacks).collect::<Vec<_>>().join("; ")
 }
 
@@ -233,7 +234,7 @@ fn promotions() {
             "staging",
             "prod",
             "",
-            "cart-prod: cart-1 -> cart-2 ref cart-2; prod wants a reason",
+            "cart-prod: cart-1 -> cart-2 ref cart-2; prod requires a reason",
         ),
         (
             "past a path",
@@ -242,7 +243,7 @@ fn promotions() {
             "dev",
             "prod",
             "why",
-            "dev does not promote to prod | dev promotes to staging; --skip-path with --reason goes all the same",
+            "the pipeline has no path from dev to prod | the paths from dev lead to staging; --skip-path with --reason overrides this",
         ),
         (
             "from the last",
@@ -251,7 +252,7 @@ fn promotions() {
             "prod",
             "dev",
             "",
-            "prod does not promote to dev | nothing is promoted from prod; --skip-path with --reason goes all the same",
+            "the pipeline has no path from prod to dev | no path starts at prod; --skip-path with --reason overrides this",
         ),
         (
             "past a path that is skipped",
@@ -269,7 +270,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "there is no component nobody; there is cart, search",
+            "component nobody does not exist; known: cart, search",
         ),
         (
             "not deployed there",
@@ -287,7 +288,7 @@ fn promotions() {
             "dev",
             "moon",
             "",
-            "there is no environment moon; there is dev, prod, staging",
+            "environment moon does not exist; known: dev, prod, staging",
         ),
         (
             "not ready there",
@@ -314,7 +315,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "cart is not ready in dev: the controller has not seen its latest change…",
+            "cart is not ready in dev: the controller has not observed its latest change…",
         ),
         (
             "not ready, and that does not matter",
@@ -391,7 +392,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "Argo CD owns cart in staging: what is changed here it puts back from git | change it in git: bowline --repo DIR deploy cart --environment staging --release cart-3",
+            "Argo CD owns cart in staging and would revert a change made here | change it in git: bowline --repo DIR deploy cart --environment staging --release cart-3",
         ),
         (
             "a bad release",
@@ -402,7 +403,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "release cart-3 is marked bad | choose another release, or bowline mark good cart-3 if it is",
+            "release cart-3 is marked bad | choose another release; if this one is good: bowline mark good cart-3",
         ),
         (
             "a release that is gone",
@@ -411,7 +412,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "there is no release cart-3; there is cart-2, cart-1 | bowline release list prints all of them",
+            "release cart-3 does not exist; known: cart-2, cart-1 | bowline release list prints all of them",
         ),
         (
             "of another component",
@@ -420,7 +421,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "release search-1 is of component search, not of cart",
+            "release search-1 belongs to component search, not to cart",
         ),
         (
             "nothing to do",
@@ -464,7 +465,22 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "the promotion paths lead in a circle through dev, staging, prod; remove one of the paths between them | kubectl edit deploymentpipelines.openchoreo.dev",
+            "DeploymentPipeline default: the promotion paths lead in a circle through dev, staging, prod; remove one of the paths between them | kubectl edit deploymentpipelines.openchoreo.dev default",
+        ),
+        (
+            "a second pipeline",
+            |world| {
+                world.pipelines(Event::Applied(object(
+                    "DeploymentPipeline",
+                    "other",
+                    json!({"spec": {"promotionPaths": []}}),
+                )));
+            },
+            &["cart"],
+            "dev",
+            "staging",
+            "",
+            "namespace shop has 2 DeploymentPipelines (default, other), and one is allowed: bowline refuses promotions until one is left | delete the pipeline that is not wanted: kubectl delete deploymentpipelines.openchoreo.dev other",
         ),
     ];
     for (title, change, components, from, to, reason, expected) in table {
@@ -501,7 +517,7 @@ fn deployments() {
             "staging",
             "cart-1",
             "",
-            "staging is not where the pipeline begins | deploy to dev and promote; --skip-path with --reason goes all the same",
+            "staging is not a first environment of the pipeline | deploy to dev and promote from there; --skip-path with --reason overrides this",
         ),
         (
             "to another, skipping",
@@ -517,7 +533,7 @@ fn deployments() {
             "dev",
             "cart-9",
             "",
-            "there is no release cart-9; there is cart-3, cart-2, cart-1…",
+            "release cart-9 does not exist; known: cart-3, cart-2, cart-1…",
         ),
         (
             "a new pin",
@@ -621,7 +637,7 @@ fn rollbacks() {
             history,
             Target::Revision(9),
             true,
-            "cart has no revision 9 in staging; there is 2, 1",
+            "cart has no revision 9 in staging; known: 2, 1",
         ),
         (
             "nothing was good",
@@ -649,7 +665,7 @@ fn rollbacks() {
             unobserved,
             last.clone(),
             true,
-            "the controller has not seen the latest change of cart in staging…",
+            "the controller has not observed the latest change of cart in staging…",
         ),
         (
             "a target needs no controller",
@@ -773,7 +789,7 @@ fn holds() {
     compare(
         "at nothing",
         plan_pin(NONE, Some("none")),
-        "there is no release none…",
+        "release none does not exist…",
     );
     let plan_unpin = |change: Change, id: Option<&str>| {
         let command = Unpin {
@@ -796,7 +812,7 @@ fn holds() {
     compare(
         "another",
         plan_unpin(held, Some("x")),
-        "cart has no such hold in staging; there is h | name one with --hold ID",
+        "cart has no such hold in staging; known: h | name one with --hold ID",
     );
     compare(
         "none",
@@ -806,7 +822,7 @@ fn holds() {
     let plan = plan_unpin(held, None).unwrap();
     assert_eq!(
         plan.items[0].warnings,
-        ["the pin goes back to what it names: cart-2 instead of cart-1"]
+        ["the releaseRef becomes effective again: cart-2 instead of cart-1"]
     );
 }
 
@@ -945,11 +961,11 @@ fn what_is_old_is_not_acted_on() {
     old.cut_off(Source::Releases, now(), "no route".to_owned(), false);
     let refusals = promote::plan(&old, &command, &asked("")).unwrap_err();
     assert!(refusals[0].is_stale() && !refusals[0].is_rule());
-    assert!(told(&refusals[0]).starts_with("what is known of releases is old"));
+    assert!(told(&refusals[0]).starts_with("the data of releases is stale"));
     let refusals = promote::plan(&World::new(), &command, &asked("")).unwrap_err();
     assert_eq!(
         told(&refusals[0]),
-        "the pins are still being listed | try again in a moment"
+        "the ReleasePins are still loading | try again in a moment"
     );
 }
 
@@ -978,7 +994,7 @@ fn what_promotes_nothing_is_refused() {
         ("prod", "nothing is deployed in prod"),
         (
             "moon",
-            "there is no environment moon; there is dev, prod, staging",
+            "environment moon does not exist; known: dev, prod, staging",
         ),
     ] {
         let command = Promote {
@@ -1009,7 +1025,7 @@ fn two_places_of_one_name_are_told_apart() {
     let refusal = deploy::plan(&world, &command, &asked("")).unwrap_err();
     let words = told(&refusal);
     assert!(
-        words.starts_with("the pin cart-x-dev is that of cart in x-dev | "),
+        words.starts_with("the ReleasePin cart-x-dev is that of cart in x-dev | "),
         "{words}"
     );
     assert!(refusal.is_rule());

@@ -68,7 +68,7 @@ fn undoing() {
                 world.releases(Event::Applied(release("cart-1", "cart", 1, mark)));
             },
             vec![entry("staging", 2, "cart-1", json!({}))],
-            "release cart-1 is marked bad | choose another release, or bowline mark good cart-1 if it is",
+            "release cart-1 is marked bad | choose another release; if this one is good: bowline mark good cart-1",
         ),
         (
             "a move of a pin that git owns",
@@ -78,7 +78,7 @@ fn undoing() {
                 world.pins(Event::Applied(pin("cart", "staging", "cart-2", owned)));
             },
             vec![entry("staging", 2, "cart-1", json!({}))],
-            "Argo CD owns cart in staging: what is changed here it puts back from git | change it in git: bowline --repo DIR deploy cart --environment staging --release cart-1",
+            "Argo CD owns cart in staging and would revert a change made here | change it in git: bowline --repo DIR deploy cart --environment staging --release cart-1",
         ),
         (
             "what made the pin",
@@ -87,7 +87,7 @@ fn undoing() {
                 world.pins(Event::Applied(pin("cart", "staging", "cart-2", first)));
             },
             vec![],
-            "the last action made cart's pin in staging: before it there was nothing | to take it away: bowline delete releasepins.openchoreo.dev cart-staging",
+            "the last action was the first deployment of cart in staging: there is no earlier state | to remove it: bowline delete releasepins.openchoreo.dev cart-staging",
         ),
         (
             "what nobody recorded",
@@ -107,7 +107,7 @@ fn undoing() {
                     json!({"subject": {"uid": "another pin"}}),
                 ),
             ],
-            "what cart was in staging in revision 2 is not on record | bowline history shows what is; rollback --to RELEASE goes there",
+            "revision 2 of cart in staging is not recorded | bowline history lists the revisions; rollback --to RELEASE chooses one",
         ),
     ];
     for (title, change, entries, expected) in table {

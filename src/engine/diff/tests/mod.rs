@@ -1,5 +1,6 @@
 //! Cases of the diff, and what holds for every input.
 
+mod importance;
 mod shown;
 
 use std::time::Instant;
@@ -579,6 +580,18 @@ fn text_reads_by_object_and_hunk() {
     assert_eq!(
         found.text(),
         "\
+~ Deployment.apps shop/checkout: 2 fields changed
+@@ -4,3 +4,3 @@
+     one
+-    two
++    2
+     three
+@@ -15,3 +15,3 @@
+   d: 4
+-  replicas: 2
++  replicas: 3
+   z: \"\\x1b[31m\"
+
 + Service new: added
 @@ -0,0 +1,4 @@
 +apiVersion: v1
@@ -592,18 +605,6 @@ fn text_reads_by_object_and_hunk() {
 -kind: Service
 -metadata:
 -  name: old
-
-~ Deployment.apps shop/checkout: 2 fields changed
-@@ -4,3 +4,3 @@
-     one
--    two
-+    2
-     three
-@@ -15,3 +15,3 @@
-   d: 4
--  replicas: 2
-+  replicas: 3
-   z: \"\\x1b[31m\"
 
 1 added, 1 removed, 1 changed, 0 unchanged
 "
@@ -642,12 +643,12 @@ fn a_passed_deadline_is_said_and_nothing_is_wrong() {
     let found = diff(&before, &after, &late());
     assert_eq!(
         found.coarse.as_deref(),
-        Some("the deadline passed: 1 of 3 objects are compared in whole blocks")
+        Some("deadline exceeded: 1 of 3 objects are compared as whole blocks")
     );
     assert!(
         found
             .text()
-            .ends_with("note: the deadline passed: 1 of 3 objects are compared in whole blocks\n")
+            .ends_with("note: deadline exceeded: 1 of 3 objects are compared as whole blocks\n")
     );
     assert_eq!(
         found.objects[2].fields,

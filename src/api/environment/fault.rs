@@ -1,0 +1,59 @@
+//! Faults of pipelines, for which bowline refuses promotions.
+
+/// A pipeline whose paths lead in a circle.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[error(
+    "the promotion paths lead in a circle through {}; remove one of the paths between them",
+    .environments.join(", ")
+)]
+pub struct PipelineCycle {
+    /// The environments that cannot be put in order.
+    pub environments: Vec<String>,
+}
+
+/// A fault of the pipelines of a namespace. bowline refuses promotions while it lasts.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum PipelineFault {
+    /// The paths of the only pipeline lead in a circle.
+    #[error("DeploymentPipeline {pipeline}: {cycle}")]
+    Cycle {
+        /// The name of the pipeline.
+        pipeline: String,
+        /// The environments in the circle.
+        cycle: PipelineCycle,
+    },
+    /// The namespace has more than one pipeline.
+    #[error(
+        "namespace {namespace} has {} DeploymentPipelines ({}), and one is allowed: bowline refuses promotions until one is left",
+        .pipelines.len(),
+        .pipelines.join(", ")
+    )]
+    Several {
+        /// The namespace.
+        namespace: String,
+        /// The names of the pipelines.
+        pipelines: Vec<String>,
+    },
+}
+
+impl PipelineFault {
+    /// Returns the command that mends the fault.
+    pub fn hint(&self) -> String {
+        const KIND: &str = "deploymentpipelines.openchoreo.dev";
+        match self {
+            Self::Cycle { pipeline, .. } => format!("kubectl edit {KIND} {pipeline}"),
+            Self::Several { pipelines, .. } => {
+                let last = pipelines.last().map_or("NAME", String::as_str);
+                format!("delete the pipeline that is not wanted: kubectl delete {KIND} {last}")
+            }
+        }
+    }
+
+    /// Returns one word for the reason of a condition.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Cycle { .. } => "PipelineCycle",
+            Self::Several { .. } => "SeveralPipelines",
+        }
+    }
+}

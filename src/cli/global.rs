@@ -1,0 +1,74 @@
+//! The flags that every verb has: they choose the target and how requests are sent.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::connect::{Options, StoreFile};
+
+/// The flags that every verb has, as kubectl spells them.
+#[derive(Args, Debug)]
+pub(super) struct Global {
+    /// The context of the kubeconfig to use
+    #[arg(long, global = true, value_name = "NAME", conflicts_with = "embedded")]
+    context: Option<String>,
+    /// The kubeconfig file to use
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
+    kubeconfig: Option<PathBuf>,
+    /// Use the embedded store, in FILE or in the data directory
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true
+    )]
+    embedded: Option<Option<PathBuf>>,
+    /// Use the git work tree of DIR; each action is a commit
+    #[arg(long, global = true, value_name = "DIR", conflicts_with = "embedded")]
+    repo: Option<PathBuf>,
+    /// Commit to this branch instead of the current one; bowline creates it if it does not exist
+    #[arg(long, global = true, value_name = "NAME")]
+    branch: Option<String>,
+    /// Push the commit
+    #[arg(long, global = true)]
+    push: bool,
+    /// Push to this remote [default: the branch's upstream]
+    #[arg(long, global = true, value_name = "NAME", requires = "push")]
+    remote: Option<String>,
+    /// The namespace to work in
+    #[arg(short, long, global = true, value_name = "NAME")]
+    namespace: Option<String>,
+    /// The user to act as
+    #[arg(long = "as", global = true, value_name = "USER")]
+    impersonate: Option<String>,
+    /// Send no request that could change anything
+    #[arg(long, global = true)]
+    readonly: bool,
+    /// How long one request may take (30s, 2m)
+    #[arg(long, global = true, value_name = "DURATION", value_parser = super::duration)]
+    request_timeout: Option<Duration>,
+}
+
+impl From<Global> for Options {
+    fn from(flags: Global) -> Options {
+        Options {
+            context: flags.context,
+            kubeconfig: flags.kubeconfig,
+            embedded: flags
+                .embedded
+                .map(|file| file.map_or(StoreFile::Default, StoreFile::At)),
+            repo: flags.repo,
+            branch: flags.branch,
+            push: flags.push,
+            remote: flags.remote,
+            namespace: flags.namespace,
+            impersonate: flags.impersonate,
+            readonly: flags.readonly,
+            request_timeout: flags.request_timeout,
+            asks_cluster_later: false,
+            kinds: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Flags that a verb would ignore: whoever gives one means something by it, so it is an error.
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+
+/// The flags of the terminal UI, which belong behind a verb that opens it.
+const OF_THE_SCREENS: [(&str, &str); 4] = [
+    ("theme", "--theme"),
+    ("keymap", "--keymap"),
+    ("ascii", "--ascii"),
+    ("mouse", "--mouse"),
+];
+
+/// The flags that choose a target and the form of its requests.
+const OF_THE_TARGET: [(&str, &str); 11] = [
+    ("context", "--context"),
+    ("kubeconfig", "--kubeconfig"),
+    ("embedded", "--embedded"),
+    ("repo", "--repo"),
+    ("branch", "--branch"),
+    ("push", "--push"),
+    ("remote", "--remote"),
+    ("namespace", "--namespace"),
+    ("impersonate", "--as"),
+    ("readonly", "--readonly"),
+    ("request_timeout", "--request-timeout"),
+];
+
+/// Says which flag the verb of a command line would ignore; None where it heeds all.
+pub(super) fn flags(matches: &ArgMatches, has_terminal: bool) -> Option<String> {
+    let (verb, own) = matches.subcommand()?;
+    if let Some(flag) = first(matches, &OF_THE_SCREENS) {
+        return Some(format!(
+            "{flag} before {verb} has no effect; where the verb has it, it comes after the verb"
+        ));
+    }
+    if verb != "demo" {
+        return None;
+    }
+    if let Some(flag) = first(own, &OF_THE_TARGET) {
+        return Some(format!(
+            "demo has a store of its own, so {flag} has no effect"
+        ));
+    }
+    let screens = first(own, &OF_THE_SCREENS).or(first(own, &[("no_tour", "--no-tour")]));
+    let flag = screens.filter(|_| !has_terminal)?;
+    Some(format!(
+        "demo prints its matrix where there is no terminal, so {flag} has no effect"
+    ))
+}
+
+/// Returns the first of some flags that the command line has; an environment variable is none.
+fn first(matches: &ArgMatches, flags: &[(&str, &'static str)]) -> Option<&'static str> {
+    let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    let mut flags = flags.iter();
+    flags.find_map(|(id, flag)| given(id).then_some(*flag))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn a_flag_that_demo_ignores_is_an_error() {
+        let demo = "demo has a store of its own, so";
+        for (line, has_terminal, says) in [
+            ("status --embedded", false, None),
+            ("demo", false, None),
+            ("demo --no-tour --theme dark", true, None),
+            ("demo --context c", true, Some("--context has no effect")),
+            ("--context c demo", true, Some(demo)),
+            ("demo -n shop", true, Some("--namespace has no effect")),
+            ("demo --as ana", true, Some("--as has no effect")),
+            ("demo --readonly", true, Some(demo)),
+            ("demo --embedded", true, Some(demo)),
+            ("demo --repo .", true, Some(demo)),
+            ("demo --no-tour", false, Some("there is no terminal")),
+            ("demo --mouse", false, Some("there is no terminal")),
+            ("--theme dark demo", true, Some("--theme before demo")),
+            ("--ascii status", true, Some("--ascii before status")),
+            ("--ascii", true, None),
+        ] {
+            let words = std::iter::once("bowline").chain(line.split(' '));
+            let words = words.filter(|word| !word.is_empty());
+            let matches = super::super::Cli::command()
+                .try_get_matches_from(words)
+                .unwrap();
+            let found = flags(&matches, has_terminal);
+            match (says, &found) {
+                (None, None) => {}
+                (Some(says), Some(found)) if found.contains(says) => {}
+                _ => panic!("{line}: {found:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The results of a verb on many objects: a line for each object at once, or one value at the end.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use super::apply::Place;
+use super::error::Error;
+use super::output::{self, Format};
+use super::told;
+use crate::text;
+
+/// The results of a verb, on their way to stdout.
+pub(super) struct Report<'o> {
+    out: &'o mut dyn Write,
+    format: Format,
+    dry_run: bool,
+    objects: Vec<Value>,
+    printed: io::Result<()>,
+}
+
+impl<'o> Report<'o> {
+    pub(super) fn new(out: &'o mut dyn Write, format: Format, dry_run: bool) -> Self {
+        Self {
+            out,
+            format,
+            dry_run,
+            objects: Vec::new(),
+            printed: Ok(()),
+        }
+    }
+
+    /// Adds the result of an object. A reader who stops reading does not stop the verb.
+    pub(super) fn add(&mut self, place: &Place, word: &str) {
+        let label = place.label();
+        let dry = if self.dry_run { " (dry run)" } else { "" };
+        match self.format {
+            Format::Table | Format::Wide => {
+                self.print(&format!("{} {word}{dry}\n", text::line(&label)));
+            }
+            Format::Name => self.print(&format!("{}\n", text::line(&label))),
+            Format::Json | Format::Yaml => {}
+        }
+        self.objects
+            .push(json!({"name": label, "namespace": place.namespace, "result": word}));
+    }
+
+    /// Prints JSON and YAML. `failed` says that the verb failed already and has printed the reason.
+    pub(super) fn end(mut self, failed: bool, say: &mut dyn FnMut(String)) -> Result<(), Error> {
+        let made = failed || !self.dry_run && !self.objects.is_empty();
+        let objects = std::mem::take(&mut self.objects);
+        let value = json!({"dryRun": self.dry_run, "objects": objects});
+        match self.format {
+            Format::Json => self.print(&output::json(&value)),
+            Format::Yaml => self.print(&output::yaml(&value)),
+            Format::Table | Format::Wide | Format::Name => {}
+        }
+        told(self.printed, made, say)
+    }
+
+    fn print(&mut self, text: &str) {
+        if self.printed.is_ok() {
+            let written = self.out.write_all(text.as_bytes());
+            self.printed = written.and_then(|()| self.out.flush());
+        }
+    }
+}

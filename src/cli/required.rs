@@ -1,0 +1,71 @@
+//! The kinds that a cluster must have for a verb: without them the verb is refused before it begins.
+
+use kube::core::ApiResource;
+
+use super::connect::kinds::kind;
+use super::{Verb, release};
+use crate::api::{
+    Addon, AuditEntry, Component, ComponentEnvSnapshot, ComponentTypeDefinition,
+    DeploymentPipeline, EnvSettings, Environment, Release, ReleasePin, Workload,
+};
+
+/// Returns the kinds that a verb reads or writes. Verbs for any kind, and verbs that install the kinds,
+/// need none.
+pub(super) fn kinds(verb: &Verb) -> Vec<ApiResource> {
+    match verb {
+        Verb::Act(_) | Verb::Mark(_) => {
+            [matrix(), vec![kind::<EnvSettings>(), kind::<AuditEntry>()]].concat()
+        }
+        Verb::Gc(_) | Verb::Release(release::Verb::Gc(_)) => {
+            let others = vec![kind::<ComponentEnvSnapshot>(), kind::<AuditEntry>()];
+            [matrix(), others].concat()
+        }
+        Verb::Status(_) | Verb::Diff(_) | Verb::Check(_) => matrix(),
+        Verb::History(_) | Verb::Revisions(_) | Verb::Audit(_) => {
+            vec![kind::<ReleasePin>(), kind::<AuditEntry>()]
+        }
+        Verb::Release(release::Verb::Create(_)) => {
+            [definitions(), vec![kind::<Release>()]].concat()
+        }
+        Verb::Release(_) => vec![kind::<Release>()],
+        Verb::Render(_) => {
+            let others = vec![kind::<EnvSettings>(), kind::<Environment>()];
+            [definitions(), others].concat()
+        }
+        Verb::Demo(_)
+        | Verb::Screenshot(_)
+        | Verb::Get(_)
+        | Verb::Apply(_)
+        | Verb::Delete(_)
+        | Verb::Crds(_)
+        | Verb::Install(_)
+        | Verb::Uninstall(_)
+        | Verb::Controller(_)
+        | Verb::Serve(_)
+        | Verb::Theme(_)
+        | Verb::Version(_)
+        | Verb::Completions(_)
+        | Verb::Man(_)
+        | Verb::CredentialPlugin { .. } => Vec::new(),
+    }
+}
+
+/// The kinds that the matrix shows.
+fn matrix() -> Vec<ApiResource> {
+    vec![
+        kind::<ReleasePin>(),
+        kind::<Release>(),
+        kind::<Environment>(),
+        kind::<DeploymentPipeline>(),
+    ]
+}
+
+/// The kinds that a release is made of.
+fn definitions() -> Vec<ApiResource> {
+    vec![
+        kind::<Component>(),
+        kind::<ComponentTypeDefinition>(),
+        kind::<Addon>(),
+        kind::<Workload>(),
+    ]
+}

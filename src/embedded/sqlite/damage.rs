@@ -1,0 +1,120 @@
+//! Damage of a store: its file is truncated, or its content is corrupt.
+
+use std::io::Read;
+use std::path::Path;
+
+use rusqlite::{Error, ErrorCode};
+
+use super::open::APPLICATION;
+
+/// How many bytes the header of a SQLite file has.
+const HEADER: usize = 100;
+/// The first bytes of every SQLite file.
+const MAGIC: &[u8] = b"SQLite format 3\0";
+
+/// Why the content of a store cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Damage {
+    /// The end of the file is missing.
+    #[error("is truncated: it has {has} of {needs} bytes")]
+    Truncated {
+        /// How many bytes the file has.
+        has: u64,
+        /// How many bytes its header promises.
+        needs: u64,
+    },
+    /// The file is complete, and its content is not a valid store.
+    #[error("is corrupt")]
+    Corrupt,
+}
+
+impl Damage {
+    /// Returns the damage that explains an error of SQLite's; None where the error has another cause, or
+    /// where the file is not a store.
+    pub(super) fn of(path: &Path, cause: &Error) -> Option<Self> {
+        let is_content = matches!(
+            cause.sqlite_error_code(),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::SystemIoFailure)
+        );
+        if !is_content {
+            return None;
+        }
+        let mut header = Vec::new();
+        let mut file = std::fs::File::open(path).ok()?;
+        let has = file.metadata().ok()?.len();
+        let first = u64::try_from(HEADER).unwrap_or_default();
+        Read::by_ref(&mut file)
+            .take(first)
+            .read_to_end(&mut header)
+            .ok()?;
+        let read = Self::of_header(&header, has);
+        // An error of the disk says nothing about the content, unless bytes are missing.
+        let is_disk = cause.sqlite_error_code() == Some(ErrorCode::SystemIoFailure);
+        read.filter(|damage| !is_disk || *damage != Self::Corrupt)
+    }
+
+    /// Compares the length of a file with what its first bytes promise; None where it is not a store.
+    fn of_header(header: &[u8], has: u64) -> Option<Self> {
+        if !header.starts_with(MAGIC) {
+            return None;
+        }
+        let number = |at: usize, bytes: usize| {
+            let bytes = header.get(at..at + bytes)?.iter();
+            Some(bytes.fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte)))
+        };
+        // A page of 65536 bytes is written as 1.
+        let page = number(16, 2).map(|size| if size == 1 { 65_536 } else { size });
+        let needs = page.zip(number(28, 4)).map(|(page, pages)| page * pages);
+        match needs {
+            Some(needs) if has < needs => Some(Self::Truncated { has, needs }),
+            None => Some(Self::Truncated {
+                has,
+                needs: u64::try_from(HEADER).unwrap_or_default(),
+            }),
+            Some(_) => (number(68, 4) == u64::try_from(APPLICATION).ok()).then_some(Self::Corrupt),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(pages: u32, application: i32) -> Vec<u8> {
+        let mut header = vec![0; HEADER];
+        header[..MAGIC.len()].copy_from_slice(MAGIC);
+        header[16..18].copy_from_slice(&4096_u16.to_be_bytes());
+        header[28..32].copy_from_slice(&pages.to_be_bytes());
+        header[68..72].copy_from_slice(&application.to_be_bytes());
+        header
+    }
+
+    #[test]
+    fn a_missing_end_is_truncated_and_wrong_content_is_corrupt() {
+        let ours = header(3, APPLICATION);
+        for (header, has, expected) in [
+            (
+                &ours[..],
+                8192,
+                Some(Damage::Truncated {
+                    has: 8192,
+                    needs: 12_288,
+                }),
+            ),
+            (&ours, 12_288, Some(Damage::Corrupt)),
+            (
+                &ours[..20],
+                20,
+                Some(Damage::Truncated {
+                    has: 20,
+                    needs: 100,
+                }),
+            ),
+            (&header(3, 7), 12_288, None),
+            (&b"not a database"[..], 14, None),
+            (&[][..], 0, None),
+        ] {
+            assert_eq!(Damage::of_header(header, has), expected);
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! The order in which people read changes: images, then env and configuration data, then replicas and
+//! resources, then the rest; the same change of many objects is one line.
+//!
+//! The plan screen, the plan on the command line and the object list of the diff screen use this order.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::{Change, Diff, FieldChange, Identity, ObjectDiff};
+use crate::text;
+
+/// How much a change matters to its reader, the most important first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Importance {
+    /// An image, or a container that comes or goes with its image.
+    Image,
+    /// Environment variables, arguments and configuration data.
+    Data,
+    /// Replicas and resources.
+    Scale,
+    /// Everything else.
+    Other,
+}
+
+/// One change of one object, or the same change of several.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChangeLine<'d> {
+    /// How much it matters.
+    pub importance: Importance,
+    /// The objects that change so; at least one.
+    pub objects: Vec<&'d Identity>,
+    /// Added and Removed mean the whole object.
+    pub change: Change,
+    /// The field in few words: `containers[web].image`; empty for a whole object.
+    pub field: String,
+    /// The old value; None if the field is new.
+    pub before: Option<&'d Value>,
+    /// The new value; None if the field goes.
+    pub after: Option<&'d Value>,
+}
+
+impl ChangeLine<'_> {
+    /// Returns both values as text.
+    pub fn values(&self) -> (String, String) {
+        let word = |value: Option<&Value>, absent: &str| match value {
+            None => absent.to_owned(),
+            Some(Value::String(text)) if !text.is_empty() => text.clone(),
+            Some(other) => other.to_string(),
+        };
+        let (before, after) = (word(self.before, "(none)"), word(self.after, "(removed)"));
+        // A number that becomes a string of the same digits.
+        match before == after {
+            true => {
+                let exact = |value: Option<&Value>| value.map_or(String::new(), Value::to_string);
+                (exact(self.before), exact(self.after))
+            }
+            false => (before, after),
+        }
+    }
+}
+
+/// A step of a path.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    Key(String),
+    Item(String),
+}
+
+impl Diff {
+    /// Returns the changes, the most important first; a change that several objects share is one line.
+    pub fn change_lines(&self) -> Vec<ChangeLine<'_>> {
+        let mut lines: Vec<ChangeLine<'_>> = Vec::new();
+        let mut known: HashMap<(String, String), usize> = HashMap::new();
+        for object in self.changed() {
+            if object.change != Change::Changed {
+                lines.push(ChangeLine {
+                    importance: of_object(&object.identity),
+                    objects: vec![&object.identity],
+                    change: object.change,
+                    field: String::new(),
+                    before: None,
+                    after: None,
+                });
+                continue;
+            }
+            for field in &object.fields {
+                let steps = steps(&field.path);
+                let line = ChangeLine {
+                    importance: of_field(&object.identity, &steps, field),
+                    objects: vec![&object.identity],
+                    change: Change::Changed,
+                    field: short(&steps),
+                    before: field.before.as_ref(),
+                    after: field.after.as_ref(),
+                };
+                // Masks hide whether two Secrets change in the same way.
+                if object.identity.kind == "Secret" {
+                    lines.push(line);
+                    continue;
+                }
+                let values = format!("{:?} {:?}", field.before, field.after);
+                let at = *known
+                    .entry((line.field.clone(), values))
+                    .or_insert(lines.len());
+                match lines.get_mut(at) {
+                    None => lines.push(line),
+                    Some(shared) => {
+                        shared.importance = shared.importance.min(line.importance);
+                        if !shared.objects.contains(&&object.identity) {
+                            shared.objects.push(&object.identity);
+                        }
+                    }
+                }
+            }
+        }
+        // The sort is stable: objects stay in the order of their identities.
+        lines.sort_by_key(|line| line.importance);
+        lines
+    }
+
+    /// Returns the places of the changed objects in `objects`, the most important change first.
+    pub fn by_importance(&self) -> Vec<usize> {
+        let changed = self.objects.iter().enumerate();
+        let changed = changed.filter(|(_, object)| object.change != Change::Same);
+        let mut places: Vec<(Importance, usize)> =
+            changed.map(|(at, object)| (of(object), at)).collect();
+        places.sort();
+        places.into_iter().map(|(_, at)| at).collect()
+    }
+
+    /// Writes the changes for people, one line each, the most important first.
+    pub fn changes_text(&self) -> String {
+        let mut out = String::new();
+        let mut head: Option<&Identity> = None;
+        for line in self.change_lines() {
+            let object = line.objects.first().copied();
+            let name = object.map(ToString::to_string).unwrap_or_default();
+            let said = match line.change {
+                Change::Added => format!("  + {name}: added"),
+                Change::Removed => format!("  - {name}: removed"),
+                Change::Changed | Change::Same => {
+                    let (before, after) = line.values();
+                    let values = format!("{}: {before} -> {after}", line.field);
+                    match line.objects.as_slice() {
+                        [_] => {
+                            if head != object {
+                                out += &format!("  ~ {}\n", text::line(&name));
+                            }
+                            format!("      {values}")
+                        }
+                        several => format!("  ~ {values} on {} objects", several.len()),
+                    }
+                }
+            };
+            let alone = line.objects.len() == 1 && line.change == Change::Changed;
+            head = object.filter(|_| alone);
+            out += &text::line(&said);
+            out.push('\n');
+        }
+        out
+    }
+}
+
+/// Judges an object by its most important change.
+fn of(object: &ObjectDiff) -> Importance {
+    if object.change != Change::Changed {
+        return of_object(&object.identity);
+    }
+    let fields = object.fields.iter();
+    let fields = fields.map(|field| of_field(&object.identity, &steps(&field.path), field));
+    fields.min().unwrap_or(Importance::Other)
+}
+
+/// Judges an object that comes or goes by what objects of its kind hold.
+fn of_object(identity: &Identity) -> Importance {
+    match (identity.group.as_str(), identity.kind.as_str()) {
+        ("apps" | "batch", _) | ("", "Pod" | "ReplicationController") => Importance::Image,
+        ("", "ConfigMap" | "Secret") => Importance::Data,
+        ("autoscaling", _) => Importance::Scale,
+        _ => Importance::Other,
+    }
+}
+
+fn of_field(identity: &Identity, steps: &[Step], field: &FieldChange) -> Importance {
+    let keys = || {
+        steps.iter().filter_map(|step| match step {
+            Step::Key(key) => Some(key.as_str()),
+            Step::Item(_) => None,
+        })
+    };
+    let has = |wanted: &[&str]| keys().any(|key| wanted.contains(&key));
+    let first = keys().next().unwrap_or_default();
+    let configures = identity.group.is_empty()
+        && matches!(identity.kind.as_str(), "ConfigMap" | "Secret")
+        && matches!(first, "data" | "binaryData" | "stringData");
+    if configures || has(&["env", "envFrom", "args", "command"]) {
+        return Importance::Data;
+    }
+    let last = steps.last();
+    let holds_image = |value: &Option<Value>| {
+        let value = value.as_ref();
+        value.is_some_and(|value| value.get("image").is_some())
+    };
+    let is_container = matches!(last, Some(Step::Item(_)))
+        && (holds_image(&field.before) || holds_image(&field.after));
+    if is_container || matches!(last, Some(Step::Key(key)) if key == "image") {
+        return Importance::Image;
+    }
+    let scales = [
+        "replicas",
+        "minReplicas",
+        "maxReplicas",
+        "resources",
+        "parallelism",
+    ];
+    match has(&scales) {
+        true => Importance::Scale,
+        false => Importance::Other,
+    }
+}
+
+/// Splits a path as the walk of a tree writes it: `a.b[name=c]["d.e"][0]`.
+fn steps(path: &str) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut rest = path;
+    while !rest.is_empty() {
+        if let Some(inside) = rest.strip_prefix('[') {
+            let mut quoted = serde_json::Deserializer::from_str(inside).into_iter::<String>();
+            if inside.starts_with('"')
+                && let Some(Ok(key)) = quoted.next()
+            {
+                let end = quoted.byte_offset() + 1;
+                steps.push(Step::Key(key));
+                rest = inside.get(end..).unwrap_or_default();
+                continue;
+            }
+            let (item, after) = inside.split_once(']').unwrap_or((inside, ""));
+            let name = item.split_once('=').map_or(item, |(_, name)| name);
+            steps.push(Step::Item(name.to_owned()));
+            rest = after;
+            continue;
+        }
+        let plain = rest.strip_prefix('.').unwrap_or(rest);
+        let end = plain.find(['.', '[']).unwrap_or(plain.len());
+        let (key, after) = plain.split_at(end);
+        if !key.is_empty() {
+            steps.push(Step::Key(key.to_owned()));
+        }
+        rest = after;
+    }
+    steps
+}
+
+/// Names a field in few words: without the way to a pod's template, and a label by its key wherever it is.
+fn short(steps: &[Step]) -> String {
+    let is =
+        |at: usize, wanted: &str| matches!(steps.get(at), Some(Step::Key(key)) if key == wanted);
+    if let [.., Step::Key(metadata), Step::Key(kind), Step::Key(key)] = steps
+        && metadata == "metadata"
+    {
+        match kind.as_str() {
+            "labels" => return format!("label {key}"),
+            "annotations" => return format!("annotation {key}"),
+            _ => {}
+        }
+    }
+    let container = (0..steps.len()).find(|at| {
+        ["containers", "initContainers", "ephemeralContainers"]
+            .iter()
+            .any(|wanted| is(*at, wanted))
+    });
+    let template = (0..steps.len()).find(|at| is(*at, "template") && is(at + 1, "spec"));
+    let start = container.or(template.map(|at| at + 2)).unwrap_or_default();
+    let value = steps.len().checked_sub(3).filter(|at| *at >= start);
+    let end = match value {
+        Some(at) if is(at, "env") && is(at + 2, "value") => steps.len() - 1,
+        _ => steps.len(),
+    };
+    let mut out = String::new();
+    for step in steps.get(start..end).unwrap_or_default() {
+        match step {
+            Step::Item(name) => out += &format!("[{name}]"),
+            Step::Key(key) if key.contains(['.', '[', ' ', '/']) => out += &format!("[{key}]"),
+            Step::Key(key) if out.is_empty() => out += key,
+            Step::Key(key) => out += &format!(".{key}"),
+        }
+    }
+    out
+}
+
+/// Shortens two values that differ to some columns each, so that the difference stays in sight.
+///
+/// The ends that both have in common go first. Of a difference that is longer than the columns, its
+/// beginning and its end stay.
+pub fn shortened(before: &str, after: &str, columns: usize) -> (String, String) {
+    let (before, after) = (text::line(before), text::line(after));
+    let common = |one: &mut dyn Iterator<Item = char>, other: &mut dyn Iterator<Item = char>| {
+        let same = one.zip(other).take_while(|(a, b)| a == b);
+        same.count()
+    };
+    let head = common(&mut before.chars(), &mut after.chars());
+    let rest = |text: &str| text.chars().count() - head;
+    let tail = common(&mut before.chars().rev(), &mut after.chars().rev());
+    let tail = tail.min(rest(&before)).min(rest(&after));
+    let one = |text: &str| window(text, head, tail, columns);
+    (one(&before), one(&after))
+}
+
+/// Shows the part of a text between a common head and a common tail, given in characters.
+fn window(text: &str, head: usize, tail: usize, columns: usize) -> String {
+    if text::width(text) <= columns {
+        return text.to_owned();
+    }
+    let chars: Vec<char> = text.chars().collect();
+    let wide = |c: &char| text::width(c.encode_utf8(&mut [0; 4]));
+    let middle = chars.get(head..chars.len() - tail).unwrap_or_default();
+    let needed: usize = middle.iter().map(wide).sum();
+    if needed + 2 > columns {
+        let middle: String = middle.iter().collect();
+        return text::fit_name(&middle, columns);
+    }
+    // The columns that are left go to the head, which names the value, and then to the tail.
+    let mut room = columns - needed;
+    let mut start = head;
+    let mut end = chars.len() - tail;
+    let tail_mark = usize::from(tail > 0);
+    while let Some(c) = start.checked_sub(1).and_then(|at| chars.get(at)) {
+        let mark = usize::from(start > 1);
+        if wide(c) + mark + tail_mark > room {
+            break;
+        }
+        room -= wide(c);
+        start -= 1;
+    }
+    room -= usize::from(start > 0);
+    while let Some(c) = chars.get(end) {
+        let mark = usize::from(end + 1 < chars.len());
+        if wide(c) + mark > room {
+            break;
+        }
+        room -= wide(c);
+        end += 1;
+    }
+    let mut out = String::new();
+    if start > 0 {
+        out.push(text::ELLIPSIS);
+    }
+    out.extend(chars.get(start..end).unwrap_or_default());
+    if end < chars.len() {
+        out.push(text::ELLIPSIS);
+    }
+    out
+}

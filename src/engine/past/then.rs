@@ -1,0 +1,233 @@
+//! The cells of the matrix at a past moment.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::{Change, History, Past, State};
+use crate::engine::matrix::{Cell, Columns, Good, Health, Named};
+use crate::engine::world::{Key, Pin, World};
+
+/// The matrix as of a moment.
+#[derive(Clone, Copy)]
+pub struct Then<'p> {
+    pub(super) past: &'p Past,
+    pub(super) world: &'p World,
+    pub(super) columns: &'p Columns,
+    pub(super) moment: Timestamp,
+}
+
+/// What is on record of one place at a moment.
+// A few are made for each frame, and none is kept.
+#[allow(clippy::large_enum_variant)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Recorded<'p> {
+    /// This ran.
+    Ran(Cell<'p>),
+    /// Nothing was deployed.
+    Nothing,
+    /// The record begins later.
+    NotYet,
+}
+
+impl<'p> Recorded<'p> {
+    /// Returns what ran.
+    pub fn cell(self) -> Option<Cell<'p>> {
+        match self {
+            Self::Ran(cell) => Some(cell),
+            Self::Nothing | Self::NotYet => None,
+        }
+    }
+}
+
+impl<'p> Then<'p> {
+    /// Returns the moment.
+    pub fn moment(&self) -> Timestamp {
+        self.moment
+    }
+
+    /// Tells whether the record begins later, so that nothing can be said.
+    pub fn is_before_the_record(&self) -> bool {
+        self.past.begins().is_none_or(|begins| self.moment < begins)
+    }
+
+    /// Says what ran in one place.
+    pub fn cell(&self, component: &Key, column: usize) -> Recorded<'p> {
+        let environment = self.columns.names().get(column);
+        let history = environment.and_then(|name| self.history(component, name));
+        let pin = environment.and_then(|name| self.world.pin_of(component, name));
+        let Some(history) = history else {
+            // A ReleasePin of which nothing is recorded may have been there.
+            return match pin {
+                Some(_) => Recorded::NotYet,
+                None => Recorded::Nothing,
+            };
+        };
+        let owned = pin.is_some_and(|pin| pin.gitops.is_some());
+        let Some(state) = history.at(self.moment) else {
+            return self.before_the_first(component, history);
+        };
+        let Some(release) = state.release(self.moment, owned) else {
+            return Recorded::NotYet;
+        };
+        let before = self.columns.before(&component.namespace, column);
+        let ahead = before.and_then(|before| {
+            let environment = self.columns.names().get(before)?;
+            let ahead = self.world.pin_of(component, environment);
+            let owned = ahead.is_some_and(|ahead| ahead.gitops.is_some());
+            let state = self.history(component, environment)?.at(self.moment)?;
+            state.release(self.moment, owned)
+        });
+        let mut cell = self.known(component, release);
+        cell.told = pin.map_or(Health::Unknown, |pin| self.health(pin, state, release));
+        let ready = pin.and_then(|pin| pin.judged(self.moment));
+        cell.reason = ready
+            .filter(|ready| cell.told == Health::Degraded && ready.since <= self.moment)
+            .map(|ready| (&*ready.reason, &*ready.message));
+        cell.behind =
+            ahead.and_then(|ahead| self.world.releases_between(component, release, ahead));
+        cell.holds = &state.holds;
+        let active = state.holds.iter();
+        cell.held = active
+            .filter(|hold| hold.counts(self.moment, owned))
+            .count();
+        cell.since = self.since(history, release, owned);
+        cell.gitops = pin.and_then(|pin| pin.gitops);
+        cell.wanted = state
+            .reference
+            .as_deref()
+            .filter(|wanted| *wanted != release);
+        cell.good = pin.and_then(|pin| self.good(component, pin, release));
+        Recorded::Ran(cell)
+    }
+
+    /// Returns the change that made the release effective which a ReleasePin had at the moment; None if it
+    /// is not recorded.
+    pub fn made(&self, component: &Key, column: usize) -> Option<&'p Change> {
+        let environment = self.columns.names().get(column)?;
+        let history = self.history(component, environment)?;
+        let pin = self.world.pin_of(component, environment);
+        let owned = pin.is_some_and(|pin| pin.gitops.is_some());
+        let release = history.at(self.moment)?.release(self.moment, owned)?;
+        let states = history.until(self.moment).iter().rev();
+        let first = states
+            .clone()
+            .take_while(|state| state.release(state.at, owned) == Some(release))
+            .last();
+        // A hold ended, and the release that was named under it became effective.
+        let named = || states.take_while(|state| state.names(release)).last();
+        let change = self.past.changes.get(first.or_else(named)?.change)?;
+        (change.from != change.to).then_some(change)
+    }
+
+    /// Tells whether a component had a ReleasePin or a release, as far as that is recorded.
+    pub fn has_component(&self, component: &Key) -> bool {
+        let mut releases = self.world.releases_of(component);
+        releases.any(|release| release.created <= self.moment)
+            || self
+                .row(component)
+                .iter()
+                .any(|cell| *cell != Recorded::Nothing)
+    }
+
+    /// Returns the components of a namespace at the moment, by name.
+    pub fn components(&self, namespace: Option<&str>) -> Vec<Key> {
+        let known = self.past.components().chain(self.world.components());
+        let here = known.filter(|key| namespace.is_none_or(|wanted| *key.namespace == *wanted));
+        let all: BTreeSet<&Key> = here.collect();
+        let there = all.into_iter().filter(|key| self.has_component(key));
+        there.cloned().collect()
+    }
+
+    /// Returns the row of a component: one cell per column.
+    pub fn row(&self, component: &Key) -> Vec<Recorded<'p>> {
+        let columns = 0..self.columns.names().len();
+        columns.map(|column| self.cell(component, column)).collect()
+    }
+
+    /// The first that is recorded says what was before it, though not since when.
+    fn before_the_first(&self, component: &Key, history: &'p History) -> Recorded<'p> {
+        match history.states.first() {
+            Some(State {
+                before: Some(release),
+                ..
+            }) => Recorded::Ran(self.known(component, release)),
+            Some(first) if first.revision <= 1 => Recorded::Nothing,
+            _ => Recorded::NotYet,
+        }
+    }
+
+    fn history(&self, component: &Key, environment: &str) -> Option<&'p History> {
+        self.past.pins.get(component)?.get(environment)
+    }
+
+    /// Says what is known of a release, whatever it did.
+    fn known(&self, component: &Key, release: &'p str) -> Cell<'p> {
+        let named = Named::of(self.world, component, release);
+        let key = Key::new(&component.namespace, release);
+        let marks = self.past.marks.get(&key);
+        let mark = marks.and_then(|marks| marks.iter().rfind(|(at, _)| *at <= self.moment));
+        Cell {
+            release,
+            version: named.version.unwrap_or(release),
+            label: named.label,
+            told: Health::Unknown,
+            // That it is gone by now does not mean that it was not there.
+            missing: false,
+            bad: mark.is_some_and(|(_, bad)| *bad),
+            progress: None,
+            reason: None,
+            behind: None,
+            holds: &[],
+            held: 0,
+            since: None,
+            turned: None,
+            gitops: None,
+            wanted: None,
+            good: None,
+        }
+    }
+
+    /// Says how a pin was doing: what is said of it now where it has not turned since, and what was said when
+    /// the release was replaced.
+    fn health(&self, pin: &Pin, state: &State, release: &str) -> Health {
+        let ran = pin.moves.iter().rfind(|ran| {
+            ran.generation >= state.revision && ran.since <= self.moment && *ran.release == *release
+        });
+        let Some(ran) = ran else {
+            return Health::Unknown;
+        };
+        match (ran.until, ran.healthy) {
+            (None, _) => match &pin.ready {
+                Some(ready) if ready.since <= self.moment => Health::told(pin, self.moment),
+                _ => Health::Unknown,
+            },
+            (Some(_), Some(true)) => Health::Ready,
+            (Some(_), Some(false)) => Health::Degraded,
+            (Some(_), None) => Health::Unknown,
+        }
+    }
+
+    fn since(&self, history: &History, release: &str, owned: bool) -> Option<Timestamp> {
+        let states = history.until(self.moment).iter().rev();
+        let run = states.take_while(|state| state.release(state.at, owned) == Some(release));
+        run.last().map(|state| state.at)
+    }
+
+    /// Says what a rollback would have restored.
+    fn good(&self, component: &Key, pin: &'p Pin, release: &str) -> Option<Good<'p>> {
+        let ran = pin.moves.iter().rfind(|ran| {
+            *ran.release != *release
+                && ran.until.is_some_and(|until| until <= self.moment)
+                && ran.healthy == Some(true)
+                && !self.known(component, &ran.release).bad
+        })?;
+        Some(Good {
+            release: &ran.release,
+            label: Named::of(self.world, component, &ran.release).label,
+            revision: ran.generation,
+            since: ran.since,
+            until: ran.until,
+        })
+    }
+}

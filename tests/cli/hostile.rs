@@ -1,0 +1,386 @@
+//! Names, paths and words that would steer a terminal or look like a message of bowline's own: no output
+//! lets one through. Programs get them escaped, people get them cleaned.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use bowline::embedded::Embedded;
+use bowline::text;
+use http::{Request, Response, header};
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use kube::Client;
+use kube::client::Body;
+use serde_json::Value;
+use tokio::net::TcpListener;
+
+use super::small::Small;
+use super::{bowline, run};
+
+/// The name that the store has.
+const TAME: &str = "evil";
+/// The name that every answer has in its place: an escape sequence, a change of direction, a line of its own.
+const HOSTILE: &str = "evil\u{1b}[31m\u{202e}\nhint: injected";
+/// The same as people see it.
+const CLEANED: &str = "evil\u{fffd}[31m\u{fffd} hint: injected";
+/// The same in a message of several lines.
+const INDENTED: &str = "evil\u{fffd}[31m\u{fffd}\n  hint: injected";
+
+/// Fails unless a text can be shown to people: nothing in it steers a terminal, and no foreign text begins
+/// a line.
+fn check(what: &str, text: &str) {
+    if let Some(c) = text.chars().find(|c| text::is_unsafe(*c)) {
+        panic!("{what}: {c:?} in {text:?}");
+    }
+    for line in text.lines() {
+        assert!(!line.starts_with("hint: injected"), "{what}: {text:?}");
+    }
+}
+
+/// A body that was changed on its way.
+type Changed = UnsyncBoxBody<bytes::Bytes, kube::Error>;
+
+/// Serves a store; in every answer the tame name is hostile.
+async fn serve(api: Client) -> SocketAddr {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let api = api.clone();
+            let pass = hyper::service::service_fn(move |request| pass(request, api.clone()));
+            tokio::spawn(
+                hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), pass),
+            );
+        }
+    });
+    address
+}
+
+async fn pass(request: Request<Incoming>, api: Client) -> Result<Response<Changed>, Infallible> {
+    let (mut head, body) = request.into_parts();
+    for name in [header::HOST, header::CONTENT_LENGTH, header::CONNECTION] {
+        head.headers.remove(name);
+    }
+    let body = body.collect().await.unwrap().to_bytes();
+    let sent = Request::from_parts(head, Body::from(body.to_vec()));
+    let (mut head, body) = api.send(sent).await.unwrap().into_parts();
+    head.headers.remove(header::CONTENT_LENGTH);
+    let escaped = Value::from(HOSTILE).to_string();
+    let escaped = escaped.trim_matches('"').to_owned();
+    let body = body.map_frame(move |frame| {
+        frame.map_data(|bytes| {
+            let text = String::from_utf8(bytes.to_vec()).unwrap();
+            text.replace(TAME, &escaped).into()
+        })
+    });
+    Ok(Response::from_parts(head, body.boxed_unsync()))
+}
+
+/// The form in which an output has to show the name.
+#[derive(Clone, Copy)]
+enum Shows {
+    /// It, on one line.
+    Cleaned,
+    /// It, in a message on stderr.
+    Said,
+    /// It, as a string of JSON.
+    Json,
+    /// It, as a string of YAML.
+    Yaml,
+    /// Any text without unsafe characters.
+    Anything,
+}
+
+impl Shows {
+    fn is_in(self, text: &str) -> bool {
+        match self {
+            Self::Cleaned => text.contains(CLEANED),
+            Self::Said => text.contains(CLEANED) || text.contains(INDENTED),
+            Self::Json => {
+                let parsed: Result<Value, _> = serde_json::from_str(text);
+                parsed.is_ok_and(|value| has(&value))
+            }
+            Self::Yaml => text.contains(r#"evil\x1b[31m\u202e\nhint: injected"#),
+            Self::Anything => true,
+        }
+    }
+}
+
+/// Tells whether a string in a value has the hostile name.
+fn has(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains(HOSTILE),
+        Value::Array(items) => items.iter().any(has),
+        Value::Object(fields) => fields.values().any(has),
+        _ => false,
+    }
+}
+
+fn fill(small: &Small) {
+    let world = std::fs::read_to_string(small.home().join("world.yaml")).unwrap();
+    let file = small.write("evil.yaml", &world.replace("cart", TAME));
+    small.done(&format!("apply -f {file}"));
+    for version in ["1", "2"] {
+        small.done(&format!("release create {TAME} --version {version}"));
+    }
+    let lock = small.keep_controllers_out();
+    small.done(&format!(
+        "deploy {TAME} -e dev --release {TAME}-1 --reason {TAME}"
+    ));
+    small.done(&format!(
+        "deploy {TAME} -e dev --release {TAME}-2 --reason {TAME}"
+    ));
+    small.done(&format!(
+        "deploy {TAME} -e staging --release {TAME}-1 --skip-path --reason {TAME}"
+    ));
+    small.done(&format!("pin {TAME} -e staging --reason {TAME}"));
+    small.done(&format!("mark bad {TAME}-1 --reason {TAME}"));
+    small.done(&format!("release create {TAME} --version 3"));
+    // A component of a tame name with a release that is not.
+    small.done(&format!("release create cart --version {TAME}"));
+    for environment in ["dev", "staging"] {
+        small.done(&format!(
+            "deploy cart -e {environment} --release cart-{TAME} --skip-path --reason {TAME}"
+        ));
+    }
+    drop(lock);
+}
+
+#[test]
+fn names_of_a_hostile_server_steer_no_output() {
+    use Shows::{Anything, Cleaned, Json, Said, Yaml};
+    let small = Small::new();
+    fill(&small);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let address = runtime.block_on(async {
+        let store = Embedded::open(&small.store, "ana").await.unwrap();
+        serve(store.client("default")).await
+    });
+    super::kubeconfig(small.home(), address, "{}");
+    let entry = {
+        let (out, _) = small.done("audit list -o name");
+        let name = out.lines().find(|line| line.contains(TAME)).unwrap();
+        name.rsplit('/').next().unwrap().to_owned()
+    };
+    let here = HOSTILE;
+    let mut hidden = Vec::new();
+    for (shows, line) in [
+        (Cleaned, &["status"][..]),
+        (Cleaned, &["status", "-o", "wide"]),
+        (Cleaned, &["status", "-o", "name"]),
+        (Cleaned, &["status", "-A"]),
+        (Cleaned, &["status", here]),
+        (Json, &["status", "-o", "json"]),
+        (Yaml, &["status", "-o", "yaml"]),
+        (Anything, &["status", "nothing"]),
+        (Cleaned, &["history", "cart", "-e", "dev"]),
+        (Cleaned, &["history", "cart", "-e", "dev", "-o", "wide"]),
+        (Json, &["history", "cart", "-e", "dev", "-o", "json"]),
+        (Yaml, &["history", "cart", "-e", "dev", "-o", "yaml"]),
+        (Anything, &["history", here, "-e", "dev"]),
+        (Cleaned, &["revisions", "list", "releasepin/evil-dev"]),
+        (Anything, &["revisions", "list", here]),
+        (
+            Anything,
+            &["diff", "evil", "--from", "dev", "--to", "staging"],
+        ),
+        (Anything, &["diff", "--release", "evil-1", "evil-2"]),
+        (
+            Anything,
+            &["diff", "--release", "evil-1", "evil-2", "-o", "unified"],
+        ),
+        (Anything, &["diff", "evil", "-e", "dev"]),
+        (
+            Anything,
+            &["diff", "cart", "--from", "dev", "--to", "staging"],
+        ),
+        (Yaml, &["diff", "--release", "cart-1", "evil-1"]),
+        (
+            Yaml,
+            &["diff", "--release", "cart-1", "evil-1", "-o", "unified"],
+        ),
+        (
+            Json,
+            &["diff", "--release", "cart-1", "evil-1", "-o", "json"],
+        ),
+        (Cleaned, &["pin", "cart", "-e", "dev", "--dry-run"]),
+        (Anything, &["undo", "cart", "-e", "dev"]),
+        (Cleaned, &["get", "releases"]),
+        (Cleaned, &["get", "releases", "-o", "wide"]),
+        (Cleaned, &["get", "releases", "-o", "name"]),
+        (Json, &["get", "releases", "-o", "json"]),
+        (Yaml, &["get", "releases", "-o", "yaml"]),
+        (Cleaned, &["get", "pins,comp,auditentries", "-A"]),
+        (Cleaned, &["get", "comp", "evil", "-o", "name"]),
+        (Anything, &["get", "comp", "nothing"]),
+        (Anything, &["get", here]),
+        (Anything, &["get", "comp", here]),
+        (Cleaned, &["release", "list"]),
+        (Cleaned, &["release", "list", "-o", "wide"]),
+        (Cleaned, &["release", "list", "-o", "name"]),
+        (Json, &["release", "list", "-o", "json"]),
+        (Yaml, &["release", "show", "evil-1"]),
+        (Json, &["release", "show", "evil-1", "-o", "json"]),
+        (Cleaned, &["release", "show", "evil-1", "-o", "name"]),
+        (Anything, &["release", "show", here]),
+        (
+            Cleaned,
+            &["gc", "--dry-run", "--keep", "0", "--min-age", "0"],
+        ),
+        (
+            Cleaned,
+            &[
+                "gc",
+                "--dry-run",
+                "--keep",
+                "0",
+                "--min-age",
+                "0",
+                "-o",
+                "name",
+            ],
+        ),
+        (Json, &["gc", "--dry-run", "-o", "json"]),
+        (
+            Anything,
+            &["gc", "--confirm", "--keep", "0", "--min-age", "0"],
+        ),
+        (Anything, &["audit", "list"]),
+        (Anything, &["audit", "list", "-o", "wide"]),
+        (Anything, &["audit", "list", "-o", "name"]),
+        (Json, &["audit", "list", "-o", "json"]),
+        (Yaml, &["audit", "list", "-o", "yaml"]),
+        (Anything, &["audit", "show", &entry]),
+        (Anything, &["audit", "verify"]),
+        (Anything, &["audit", "verify", "-o", "name"]),
+        (Anything, &["audit", "export", "--format", "md"]),
+        (Anything, &["render", "evil", "-e", "dev"]),
+        (
+            Said,
+            &["promote", "nothing", "--from", "dev", "--to", "staging"],
+        ),
+        (
+            Anything,
+            &["promote", here, "--from", "dev", "--to", "staging"],
+        ),
+        (
+            Said,
+            &[
+                "promote",
+                here,
+                "--from",
+                "dev",
+                "--to",
+                "staging",
+                "--unready",
+            ],
+        ),
+        (Said, &["deploy", here, "-e", "dev", "--release", "evil-9"]),
+        (Anything, &["deploy", here, "-e", "dev"]),
+        (
+            Anything,
+            &["rollback", here, "-e", "dev", "--to", "nothing"],
+        ),
+        (Anything, &["pin", here, "-e", "dev", "--dry-run"]),
+        (
+            Anything,
+            &["unpin", here, "-e", "staging", "--hold", "nothing"],
+        ),
+        (Anything, &["undo", here, "-e", "dev"]),
+        (Anything, &["mark", "good", here, "--dry-run"]),
+        (Anything, &["delete", "comp", "evil", "--dry-run"]),
+        (Anything, &["delete", "comp", here]),
+        (Anything, &["completions", here]),
+        (Anything, &[here]),
+    ] {
+        let (_, out, err) = run(small.home(), line);
+        let what = format!("{line:?}");
+        check(&what, &out);
+        check(&what, &err);
+        let shown = match shows {
+            Said => shows.is_in(&err),
+            _ => shows.is_in(&out),
+        };
+        if !shown || out.is_empty() && err.is_empty() {
+            hidden.push(format!("{what}:\n{out}\n{err}"));
+        }
+    }
+    assert!(hidden.is_empty(), "not shown:\n{}", hidden.join("\n"));
+}
+
+#[cfg(unix)]
+#[test]
+fn paths_steer_no_output() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let directory = home.join(HOSTILE);
+    std::fs::create_dir(&directory).unwrap();
+    let path = |name: &str| directory.join(name).to_str().unwrap().to_owned();
+    let write = |name: &str, text: &str| {
+        std::fs::write(directory.join(name), text).unwrap();
+        path(name)
+    };
+    let broken = write("broken.yaml", "a: [");
+    let skin = write("skin.yaml", "k9s: {body: {fgColor: nothing}}");
+    let wrong = write("wrong.yaml", "{apiVersion: v1, kind: Pod}");
+    let inside = directory.to_str().unwrap();
+    let embedded = format!("--embedded={}", path("store.db"));
+    for line in [
+        &["apply", "-f", &broken, "--embedded"][..],
+        &["apply", "-f", &wrong, "--embedded"],
+        &["apply", "-f", &path("gone.yaml"), "--embedded"],
+        &["apply", "-f", inside, "-R", "--embedded"],
+        &["delete", "-f", inside, "--embedded"],
+        &["render", "-f", inside],
+        &["render", "-f", &path("gone")],
+        &["release", "create", "cart", "-f", inside, "--embedded"],
+        &["version", "--server", &embedded],
+        &["status", &embedded],
+        &["promote", "cart", "--from", "a", "--to", "b", &embedded],
+        &["version", "--server", &format!("--kubeconfig={broken}")],
+        &[
+            "version",
+            "--server",
+            &format!("--kubeconfig={}", path("gone")),
+        ],
+        &["status", "--repo", inside],
+        &["check", "--repo", &path("gone")],
+        &["theme", "import", &skin],
+        &["theme", "import", &broken],
+        &["theme", "import", &path("gone")],
+        &["man", &broken],
+        &["serve", "--token-file", &path("gone")],
+    ] {
+        let (_, out, err) = run(home, line);
+        let what = format!("{line:?}");
+        check(&what, &out);
+        check(&what, &err);
+        assert!(!(out.is_empty() && err.is_empty()), "{what} says nothing");
+    }
+    let (_, out, _) = run(home, &["version", "--server", &embedded]);
+    assert!(out.contains(CLEANED), "{out}");
+}
+
+#[test]
+fn a_log_in_a_file_has_no_colour_codes() {
+    let home = tempfile::tempdir().unwrap();
+    logs(home.path(), &[]);
+    logs(home.path(), &[("NO_COLOR", "1")]);
+}
+
+fn logs(home: &Path, variables: &[(&str, &str)]) {
+    let output = bowline(home)
+        .args(["status", "--embedded"])
+        .env("BOWLINE_LOG", "trace")
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("TRACE") || said.contains("DEBUG"), "{said}");
+    check("the log", &said);
+}
