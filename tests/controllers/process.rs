@@ -25,8 +25,14 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a controller of a target under a name, with a lease of one second.
-    pub async fn start(target: &Target, name: &str, flags: Vec<String>) -> Self {
+    /// Starts a controller of a target under a name, with a lease of one second unless the flags name another.
+    pub async fn start(target: &Target, name: &str, mut flags: Vec<String>) -> Self {
+        if !flags
+            .iter()
+            .any(|flag| flag.starts_with("--lease-duration"))
+        {
+            flags.push("--lease-duration=1s".to_owned());
+        }
         let home = target.home.path().join(name);
         std::fs::create_dir_all(&home).unwrap();
         let log = home.join("log");
@@ -36,7 +42,7 @@ impl Process {
             .open(&log)
             .unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_bowline"))
-            .args(["controller", "--listen=127.0.0.1:0", "--lease-duration=1s"])
+            .args(["controller", "--listen=127.0.0.1:0"])
             .args(flags)
             .current_dir(&home)
             .env_clear()

@@ -71,8 +71,8 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut arguments = Arguments::from_args();
-    // Side by side they would measure each other.
-    arguments.test_threads.get_or_insert(1);
+    // Programs in terminals wait more than they compute.
+    arguments.test_threads.get_or_insert(3);
     let alone = alone![
         escapes::what_passes,
         terminal::comes_back_at_the_end,
