@@ -388,7 +388,7 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
             Outcome::done(String::new())
         }
         Verb::Serve(arguments) => {
-            serve::run(&arguments, options, environment, &mut out).await?;
+            serve::run(&arguments, options, environment, &mut out, &mut say).await?;
             Outcome::done(String::new())
         }
         Verb::Theme(verb) => Outcome::done(theme::run(&verb, environment, &mut say)?),

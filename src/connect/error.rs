@@ -137,13 +137,57 @@ pub enum Error {
         flag: String,
     },
     /// A cluster does not answer.
-    #[error("{target} does not answer: {}", explain(error))]
+    #[error("{}", unanswered(target, error))]
     Unanswered {
         /// The target.
         target: String,
         /// The error of the request.
         error: Box<kube::Error>,
     },
+}
+
+/// No connection to a server.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot reach {server}: {why}")]
+pub(super) struct Unreachable {
+    server: String,
+    why: String,
+}
+
+/// Names the server in an error that means that there is no connection to it. The library's own error names
+/// only its layers: `client error (Connect): tcp connect error: ...`.
+pub(super) fn naming(server: &str, error: kube::Error) -> kube::Error {
+    use hyper_util::client::legacy;
+    let source = match &error {
+        kube::Error::Service(source) => source.downcast_ref::<legacy::Error>(),
+        _ => None,
+    };
+    let Some(source) = source.filter(|source| source.is_connect()) else {
+        return error;
+    };
+    let mut cause: &dyn std::error::Error = source;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    let refused = cause
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused);
+    let why = match refused {
+        true => "connection refused".to_owned(),
+        false => cause.to_string(),
+    };
+    kube::Error::Service(Box::new(Unreachable {
+        server: server.to_owned(),
+        why,
+    }))
+}
+
+/// Says that a target does not answer; an error that names its server says so itself.
+fn unanswered(target: &str, error: &kube::Error) -> String {
+    match error {
+        kube::Error::Service(source) if source.is::<Unreachable>() => source.to_string(),
+        error => format!("{target} does not answer: {}", explain(error)),
+    }
 }
 
 /// The kinds of failure that callers tell apart.
@@ -330,4 +374,29 @@ fn with_causes(error: &dyn std::error::Error) -> String {
         cause = next.source();
     }
     message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_refused_connection_names_the_server() {
+        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = format!("http://{}", closed.local_addr().unwrap());
+        drop(closed);
+        let client =
+            hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new());
+        let client: hyper_util::client::legacy::Client<_, String> = client.build_http();
+        let error = client.get(server.parse().unwrap()).await.unwrap_err();
+        let error = naming(&server, kube::Error::Service(Box::new(error)));
+        let says = format!("cannot reach {server}: connection refused");
+        assert_eq!(explain(&error), says);
+        assert_eq!(failure(&error), Failure::Unreachable);
+        let error = Error::Unanswered {
+            target: "context c".to_owned(),
+            error: Box::new(error),
+        };
+        assert_eq!(error.to_string(), says);
+    }
 }

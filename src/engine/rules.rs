@@ -13,6 +13,9 @@ use crate::api::pin::Hold;
 use crate::api::release::Verdict;
 use crate::text;
 
+/// The hint that overrides [`Refusal::Unready`].
+pub const UNREADY_ANYWAY: &str = "--unready promotes a release that is not ready";
+
 /// Why an action is not planned.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
@@ -363,7 +366,7 @@ impl Refusal {
             Self::NoPipeline { .. } => {
                 "apply a DeploymentPipeline, or use --skip-path with --reason".to_owned()
             }
-            Self::Unready { .. } => "wait until it is ready, or use --unready".to_owned(),
+            Self::Unready { .. } => format!("wait until it is ready; {UNREADY_ANYWAY}"),
             Self::Held {
                 component,
                 environment,

@@ -386,7 +386,7 @@ fn bad_requests_have_their_exit_codes() {
         ] {
             let (code, out, err) = run(home, arguments);
             assert_eq!((code, out.as_str()), (exit, ""), "{arguments:?}: {err}");
-            let gave_up = err.contains("objects were not tried");
+            let gave_up = err.contains("objects were not sent");
             assert_eq!(gave_up, exit == 7 && arguments[0] == "apply", "{err}");
         }
     }

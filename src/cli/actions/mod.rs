@@ -12,7 +12,7 @@ use super::commits;
 use super::connect::{self, Address, Connection, Environment, Options};
 use super::error::{Error, Exit};
 use super::output::Format;
-use super::session::{self, Server, live, refused};
+use super::session::{self, Server, live, refused, refused_without_controller};
 use super::{Outcome, confirm, observing};
 use crate::controllers::beside::Beside;
 use crate::engine::actions::pin::{PinHold, Unpin};
@@ -173,8 +173,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Plans an order. Where a rule waits for a rollout in an embedded store that no process looks
-    /// after, the controllers run here until that rollout is at its end.
+    /// Plans an order. If a rule refuses it because of an unfinished rollout, and no process runs the
+    /// controllers of the embedded store, this process runs them until the rollout ends. A dry run does not.
     async fn plan(&self, order: &Order, say: &mut dyn FnMut(String)) -> Result<Draft, Error> {
         let refusals = match self.desk().draft(order, &self.asked).await {
             Err(NoDraft::Refused(refusals)) => refusals,
@@ -185,12 +185,14 @@ impl<'a> Session<'a> {
         {
             return Err(refused(refusals));
         }
-        let how = observing::how_to_go_on(self.options);
+        let how = observing::how_to_continue(&observing::address(&self.beside()));
         let unready: Vec<(Key, &str)> = refusals.iter().filter_map(|it| self.unready(it)).collect();
-        if unready.is_empty() || self.connection.readonly.is_some() {
-            return Err(refused(refusals).and_hint(how));
+        // Controllers write to the store, which a dry run and read-only mode do not.
+        let writes = !self.changes.dry_run && self.connection.readonly.is_none();
+        if unready.is_empty() || !writes {
+            return Err(refused_without_controller(&refusals, how));
         }
-        say("no process runs the controllers of this store: they run here until the rollout is at its end".to_owned());
+        say("no process runs the controllers of this store: bowline runs them until the rollout has ended".to_owned());
         let settled = |world: &World| {
             unready.iter().all(|(component, environment)| {
                 let pin = world.pin_of(component, environment);
@@ -198,12 +200,12 @@ impl<'a> Session<'a> {
             })
         };
         let again = async {
-            // Where the time is up, the rule refuses once more and says how far the rollout is.
+            // After a timeout the rule refuses again, with the state of the rollout.
             let _ = tokio::time::timeout(SETTLES, self.feed.when(settled)).await;
             self.desk().draft(order, &self.asked).await
         };
         match self.beside().until(again).await? {
-            Err(NoDraft::Refused(refusals)) => Err(refused(refusals).and_hint(how)),
+            Err(NoDraft::Refused(refusals)) => Err(refused_without_controller(&refusals, how)),
             drafted => drafted.map_err(not_planned),
         }
     }

@@ -28,6 +28,7 @@ use super::connect::{self, Environment, Options};
 use super::error::{Error, Exit};
 use super::socket::{self, PATIENCE};
 use crate::embedded::{Body, Embedded};
+use crate::text;
 use gate::{Gate, Refusal, Unsafe};
 
 /// The most that a request's body may have, as in a Kubernetes API server.
@@ -50,6 +51,7 @@ pub async fn run(
     options: &Options,
     environment: &Environment,
     out: &mut impl Write,
+    say: &mut dyn FnMut(String),
 ) -> Result<(), Error> {
     if options.context.is_some() || options.kubeconfig.is_some() {
         return Err(
@@ -92,19 +94,15 @@ pub async fn run(
         // kubectl sends no credentials without TLS.
         Some(file) => format!(
             "curl -H \"Authorization: Bearer $(cat {})\" http://{address}/version",
-            file.display()
+            text::quoted(&file.to_string_lossy())
         ),
     };
-    let mut messages = std::io::stderr();
-    let _ = writeln!(
-        messages,
-        "serving embedded store {}; try:\n  {attempt}",
-        file.display()
-    );
+    let store = text::line(&file.to_string_lossy()).into_owned();
+    say(format!("serving embedded store {store}; try:\n{attempt}"));
     if !address.ip().to_canonical().is_loopback() {
-        let _ = writeln!(
-            messages,
+        say(
             "warning: bowline sends tokens and data unencrypted; put a TLS proxy in front of it"
+                .to_owned(),
         );
     }
     serve(listener, api, gate, stop).await;
