@@ -185,6 +185,12 @@ pub struct Interactive {
     pub tour: bool,
 }
 
+/// Returns the commands of the program, for the table of texts.
+#[cfg(test)]
+pub(crate) fn command() -> clap::Command {
+    Cli::command()
+}
+
 /// Runs the program and returns its exit code.
 pub fn main(screens: &Screens) -> ExitCode {
     let Cli {

@@ -124,7 +124,11 @@ fn every_verb_that_prints_a_result_prints_it_as_json_too() {
         );
     }
     for (line, pointer, value) in [
-        (&["version", "-o", "json"][..], "/bowline", env!("CARGO_PKG_VERSION")),
+        (
+            &["version", "-o", "json"][..],
+            "/bowline",
+            env!("CARGO_PKG_VERSION"),
+        ),
         (&["crds", "-o", "json"], "/kind", "List"),
     ] {
         let (code, out, _) = run(small.home(), line);
