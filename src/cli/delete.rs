@@ -23,7 +23,7 @@ use crate::api::{self, ReleasePin, RenderedRelease};
 use crate::controllers::beside::Beside;
 use crate::text;
 
-/// What `delete` can be told.
+/// The arguments of `delete`.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// A kind and the names of its objects, or KIND/NAME for each
@@ -33,7 +33,7 @@ pub struct Arguments {
         conflicts_with = "filename"
     )]
     words: Vec<String>,
-    /// A file, a directory, or - for stdin, with the objects to delete; may be given several times
+    /// A file, a directory, or - for stdin, with the objects to delete; repeat the flag for several
     #[arg(short, long, value_name = "FILE")]
     filename: Vec<String>,
     /// Read subdirectories too
@@ -48,7 +48,7 @@ pub struct Arguments {
     /// Send a server-side dry run; exit with 3 if something would be deleted
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
     /// The output format
@@ -387,7 +387,7 @@ fn confirm_all(condemned: &[Condemned], connection: &Connection) -> Result<(), E
     if !confirm::can_ask() {
         return match production {
             None => Ok(()),
-            Some(name) => Err(confirm::nobody_to_ask(name)),
+            Some(name) => Err(confirm::production_unconfirmed(name)),
         };
     }
     let mut shown = String::new();

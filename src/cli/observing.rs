@@ -26,7 +26,7 @@ pub(super) async fn observe(
         return;
     }
     if let Err(error) = beside.observed(changed).await {
-        say(format!("warning: the change was made, and {error}"));
+        say(format!("warning: the change was made, but {error}"));
         say(format!("hint: {}", how_to_continue(&address(beside))));
         return;
     }

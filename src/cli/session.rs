@@ -173,8 +173,8 @@ pub(super) fn component(connection: &Connection, named: Option<&str>) -> Result<
     meant.map(str::to_owned).ok_or_else(|| {
         Error::new(
             Exit::Usage,
-            "the component is missing, and the configuration names none for this directory or context",
+            "the component is missing, and config.toml names none for this directory or context",
         )
-        .with_hint("name a component, or use --all with verbs that have it")
+        .with_hint("name a component; promote also takes --all")
     })
 }

@@ -17,7 +17,7 @@ use crate::engine::matrix::{self, Cell, Columns, Health};
 use crate::engine::world::{Source, World};
 use crate::text;
 
-/// What `status` can be told.
+/// The arguments of `status`.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// The component [default: all]
@@ -222,7 +222,7 @@ impl Matrix {
             .collect();
         (!names.is_empty()).then(|| {
             format!(
-                "warning: not checked out, so the release is not known: {}; git sparse-checkout add their directories",
+                "warning: the release is not known, because the ReleasePin is not checked out: {}; check it out with git sparse-checkout add DIR",
                 names.join(", ")
             )
         })

@@ -64,7 +64,7 @@ pub async fn a_rollback_outlives_what_git_says(target: Arc<Target>) {
         .await;
     let pin = shop.pins().get("cart-prod").await.unwrap();
     let held = format!(
-        "prod holds cart at cart-1 ({}, INC-7)\nhint: bowline unpin cart --environment prod",
+        "cart in prod is held at cart-1 ({}, INC-7)\nhint: bowline unpin cart --environment prod",
         pin.spec.holds[0].owner
     );
     user.ends(

@@ -105,14 +105,14 @@ fn a_rollout_that_is_not_ready_in_time_exits_1_and_says_that_the_change_was_made
     let (out, said) = small.ends(line, 1);
     assert_eq!(out, "cart in dev: nothing -> cart-1 (revision 1)\n");
     assert!(
-        said.contains("error: the change was made, and it is not ready in time: cart in dev: no controller has observed the change yet\nhint: "),
+        said.contains("error: the change was made, but it is not ready in time: cart in dev: no controller has observed the change yet\nhint: "),
         "{said}"
     );
     // The same once more changes nothing, and waits.
     let (out, said) = small.ends(line, 1);
     assert!(out.contains("(no change)"), "{out}");
     assert!(
-        said.contains("error: nothing had to be changed, and it is not ready in time: "),
+        said.contains("error: no change was needed, but it is not ready in time: "),
         "{said}"
     );
 }
@@ -137,7 +137,7 @@ fn a_rollout_that_no_time_helps_ends_the_wait() {
         "{out}"
     );
     assert!(
-        said.contains("error: the change was made, and its rollout failed: cart in dev: ")
+        said.contains("error: the change was made, but its rollout failed: cart in dev: ")
             && said.contains("(SettingsAmbiguous)"),
         "{said}"
     );
@@ -263,7 +263,7 @@ fn every_denial_exits_6() {
     let (_, said) = small.ends(&format!("apply -f {file} --force-conflicts"), 6);
     assert!(said.contains("never changes"), "{said}");
     let (_, said) = small.ends("delete release cart-2", 6);
-    assert!(said.contains("bowline gc removes it"), "{said}");
+    assert!(said.contains("bowline gc deletes it"), "{said}");
 }
 
 #[test]

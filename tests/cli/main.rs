@@ -244,7 +244,7 @@ fn a_plugin_that_needs_the_terminal_is_refused_and_one_that_fails_is_quoted() {
     let (code, _, err) = run(home, &["version", "--server"]);
     assert_eq!(code, 6);
     assert!(
-        err.contains("wants the terminal") && err.contains("hint: "),
+        err.contains("needs the terminal") && err.contains("hint: "),
         "{err}"
     );
     assert!(!home.join("seen").exists());

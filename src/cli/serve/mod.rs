@@ -34,7 +34,7 @@ use gate::{Gate, Refusal, Unsafe};
 /// The most that a request's body may have, as in a Kubernetes API server.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
-/// What `serve` can be told.
+/// The arguments of `serve`.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// The address to listen on; port 0 chooses a free port
@@ -112,8 +112,10 @@ pub async fn run(
 impl From<Unsafe> for Error {
     fn from(error: Unsafe) -> Error {
         let hint = match error {
-            Unsafe::NotLoopback(_) => "listen on 127.0.0.1, or give --token-file FILE",
-            Unsafe::EmptyToken | Unsafe::BadToken => "openssl rand -hex 32 > FILE makes a good one",
+            Unsafe::NotLoopback(_) => "listen on 127.0.0.1, or use --token-file FILE",
+            Unsafe::EmptyToken | Unsafe::BadToken => {
+                "openssl rand -hex 32 > FILE makes a good token"
+            }
         };
         Error::new(Exit::Usage, error.to_string()).with_hint(hint)
     }
@@ -188,7 +190,7 @@ async fn read(body: Incoming) -> Result<Bytes, Refusal> {
         Ok(Err(error)) => Err(Refusal {
             code: StatusCode::BAD_REQUEST,
             reason: "BadRequest",
-            message: format!("the body cannot be read: {error}"),
+            message: format!("cannot read the body: {error}"),
         }),
         Err(_elapsed) => Err(Refusal {
             code: StatusCode::REQUEST_TIMEOUT,

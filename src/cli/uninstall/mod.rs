@@ -296,7 +296,7 @@ fn confirm(
     if !confirm::can_ask() {
         return match concerned.is_empty() {
             true => Ok(()),
-            false => Err(confirm::nobody_confirms(&format!(
+            false => Err(confirm::no_confirmation(&format!(
                 "uninstall concerns {}",
                 counted(concerned.len(), "RenderedRelease")
             ))),

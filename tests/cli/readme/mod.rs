@@ -64,11 +64,7 @@ impl Block {
 fn command(line: &str) -> String {
     let line = line.split(" #").next().unwrap_or_default();
     let line = line.split("   ").next().unwrap_or_default();
-    let line = line.trim();
-    match line.strip_prefix("cargo run --release -- ") {
-        Some(arguments) => format!("bowline {arguments}"),
-        None => line.to_owned(),
-    }
+    line.trim().to_owned()
 }
 
 fn root() -> &'static Path {
@@ -378,7 +374,6 @@ fn comments_are_no_part_of_a_command() {
         ("bowline status", "bowline status"),
         ("bowline status   # what runs where", "bowline status"),
         ("bowline status     what runs where", "bowline status"),
-        ("cargo run --release -- demo", "bowline demo"),
         (
             "bowline pin a --reason \"x y\"  # z",
             "bowline pin a --reason \"x y\"",

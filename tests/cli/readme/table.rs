@@ -110,17 +110,17 @@ fn message_of_theme() -> String {
 pub const TABLE: &[Entry] = &[
     entry(
         "README.md",
-        "cargo run --release -- demo",
+        "cargo install --path .",
+        NotRun("it installs the program that this test runs"),
+    ),
+    entry(
+        "README.md",
+        "bowline demo",
         Runs(Store, &[], &[line("bowline demo", 0, "COMPONENT")]),
     ),
     entry(
         "README.md",
-        "cargo test",
-        NotRun("this test is a part of it"),
-    ),
-    entry(
-        "README.md",
-        "cargo run --release -- render",
+        "bowline render -f",
         Runs(
             Store,
             &[],
