@@ -296,15 +296,15 @@ fn what_is_wrong_says_where() {
         ),
         (
             json!("a ${spec.n} b ${'}"),
-            "template.out, column 15: this ${ has no }",
+            "template.out, column 15: this ${ has no closing }",
         ),
         (
             json!("ä ${spec.n"),
-            "template.out, column 3: this ${ has no }",
+            "template.out, column 3: this ${ has no closing }",
         ),
         (
             json!("a\nbc ${x"),
-            "template.out, line 2, column 4: this ${ has no }",
+            "template.out, line 2, column 4: this ${ has no closing }",
         ),
         (
             json!({"a": [{"b": "${"}]}),
@@ -556,7 +556,7 @@ fn what_definitions_become() {
         (
             "var that hides",
             format!("type: {{resources: [{{id: a, forEach: '${{[1]}}', var: spec, {template} a}}}}}}]}}"),
-            "resource a, var: spec is there already",
+            "resource a, var: spec already exists",
         ),
         (
             "two of one id",
@@ -636,7 +636,7 @@ fn what_definitions_become() {
         (
             "a mistake in what is left out",
             format!("type: {{resources: [{{id: a, includeWhen: '${{false}}', {template} '${{x'}}}}}}]}}"),
-            "template.metadata.name, column 1: this ${ has no }",
+            "template.metadata.name, column 1: this ${ has no closing }",
         ),
         (
             "every mistake is named",
@@ -676,7 +676,7 @@ fn what_definitions_become() {
         (
             "a patch without a target",
             "component: {addons: [{name: x, instanceId: i}]}\nx: {patches: [{target: {kind: Deployment}, operations: [{op: remove, path: /a}]}]}".to_owned(),
-            "Addon x, patch 0, target.kind: no Deployment is among the resources so far",
+            "Addon x, patch 0, target.kind: no Deployment is among the resources that were rendered before",
         ),
         (
             "a patch whose filter holds for none",

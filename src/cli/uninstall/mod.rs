@@ -297,7 +297,7 @@ fn confirm(
         return match concerned.is_empty() {
             true => Ok(()),
             false => Err(confirm::no_confirmation(&format!(
-                "uninstall concerns {}",
+                "uninstall (it affects {})",
                 counted(concerned.len(), "RenderedRelease")
             ))),
         };

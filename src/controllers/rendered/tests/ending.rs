@@ -101,7 +101,10 @@ async fn the_end_waits_for_what_cannot_be_seen() {
         )
         .await;
     let (_, _, message) = said(&release, condition::FINALIZING).unwrap();
-    assert!(message.contains("Secret cannot be read, access was denied"), "{message}");
+    assert!(
+        message.contains("Secret cannot be read, access was denied"),
+        "{message}"
+    );
     // What is seen goes, for all of it has to.
     assert!(get(&admin, &objects[0]).await.is_none());
     assert_eq!(
