@@ -25,7 +25,7 @@ pub(super) fn of<'a>(
         None => Ok(None),
         Some((_, flag)) => {
             let target = &connection.target;
-            let message = format!("{flag} needs a repository, and the target is {target}");
+            let message = format!("{flag} needs a repository, but the target is {target}");
             Err(Error::new(Exit::Usage, message).with_hint("name the repository with --repo DIR"))
         }
     }

@@ -23,7 +23,7 @@ use crate::text;
 /// Long enough for somebody who looked at a release to have written their ReleasePin.
 const REMEMBERS: Duration = Duration::from_secs(1);
 
-/// What `gc` can be told.
+/// The arguments of `gc`.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// The components [default: all]
@@ -35,13 +35,13 @@ pub struct Arguments {
     /// The minimum age of a release that gc may delete [default: the pipeline's retention, else 30d]
     #[arg(long, value_name = "AGE", value_parser = age)]
     min_age: Option<Duration>,
-    /// The reason; the audit trail keeps it
+    /// The reason; the audit trail records it
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// Print the plan and delete nothing; exit with 3 if something would be deleted
     #[arg(long, conflicts_with = "confirm")]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short = 'y', long, visible_alias = "yes")]
     confirm: bool,
     /// The output format
@@ -95,11 +95,11 @@ pub async fn run(
     }
     if !arguments.confirm && going > 0 {
         if !confirm::can_ask() {
-            let message = format!(
-                "gc would delete {going} objects, and there is no terminal to ask for confirmation"
+            let objects = text::counted(going, "objects");
+            return Err(
+                confirm::no_confirmation(&format!("the deletion of {objects}"))
+                    .with_hint("--dry-run lists them; --confirm deletes them"),
             );
-            return Err(Error::new(Exit::Refused, message)
-                .with_hint("--dry-run lists them; --confirm deletes them"));
         }
         let question = format!("{shown}{}", summary(&plan).join("\n") + "\n");
         confirm::ask(&question, &going.to_string())?;
@@ -172,7 +172,7 @@ async fn carry_out(
                 say(format!("{name} kept: {}", why.join("; ")));
             }
             Collected::PutBack(environments) => say(format!(
-                "{name} was put back: a ReleasePin in {} names it since gc looked at it",
+                "{name} was restored: a ReleasePin in {} named it after gc had checked it",
                 environments.join(", ")
             )),
             Collected::Failed(error) => failures.add(error.into(), say),

@@ -9,7 +9,7 @@ use super::output::Format;
 use super::{revisions, session};
 use crate::engine::revisions::Subject;
 
-/// What `history` can be told.
+/// The arguments of `history`.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// The component [default: the component that the configuration names]

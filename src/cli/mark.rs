@@ -17,7 +17,7 @@ use crate::engine::repository;
 use crate::engine::world::Source;
 use crate::text;
 
-/// What `mark` can be told.
+/// The arguments of `mark`.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Mark the release bad: bowline refuses to promote it or to roll back to it
@@ -37,7 +37,7 @@ pub struct Arguments {
     /// Change nothing; exit with 3 if something would change
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
     /// The output format

@@ -24,7 +24,7 @@ use crate::resolve::content;
 use crate::resolve::git::Git;
 use crate::text;
 
-/// What `release` can be told.
+/// The arguments of `release`.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Create a release from a component's current definitions
@@ -37,7 +37,7 @@ pub enum Verb {
     Gc(gc::Arguments),
 }
 
-/// What `release create` can be told.
+/// The arguments of `release create`.
 #[derive(Args, Debug)]
 pub struct Create {
     /// The component [default: the component that the configuration names]
@@ -68,7 +68,7 @@ pub struct Create {
     git_flags: GitFlags,
 }
 
-/// What `release show` can be told.
+/// The arguments of `release show`.
 #[derive(Args, Debug)]
 pub struct Show {
     /// The release
@@ -83,7 +83,7 @@ pub struct Show {
     git_flags: GitFlags,
 }
 
-/// What `release list` can be told.
+/// The arguments of `release list`.
 #[derive(Args, Debug)]
 pub struct List {
     /// The component [default: all]

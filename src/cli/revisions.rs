@@ -14,7 +14,7 @@ use crate::engine::compare::Comparer;
 use crate::engine::revisions::{NoSubject, Pinned, Revision, Revisions, Row, Subject};
 use crate::text;
 
-/// What `revisions` can be told.
+/// The arguments of `revisions`.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// List the revisions of a subject, newest first
@@ -23,7 +23,7 @@ pub enum Verb {
     Diff(Diff),
 }
 
-/// What `revisions list` can be told.
+/// The arguments of `revisions list`.
 #[derive(Args, Debug)]
 pub struct List {
     /// COMPONENT/ENVIRONMENT or releasepin/NAME
@@ -34,7 +34,7 @@ pub struct List {
     output: Format,
 }
 
-/// What `revisions diff` can be told.
+/// The arguments of `revisions diff`.
 #[derive(Args, Debug)]
 pub struct Diff {
     /// COMPONENT/ENVIRONMENT or releasepin/NAME

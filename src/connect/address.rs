@@ -13,8 +13,10 @@ use crate::text::quoted;
 pub struct Address {
     /// Several kubeconfig files, as the value of `KUBECONFIG`: no flag takes more than one.
     kubeconfigs: Option<String>,
-    /// The flags for bowline.
+    /// The flags for bowline but for the namespace and the user.
     bowline: Vec<String>,
+    namespace: Vec<String>,
+    user: Vec<String>,
     /// The flags for kubectl but for the namespace; None if kubectl does not reach the target.
     kubectl: Option<Vec<String>>,
 }
@@ -54,9 +56,9 @@ impl Address {
                 }
             }
         }
-        add(&mut address.bowline, "--namespace", &connection.namespace);
+        add(&mut address.namespace, "--namespace", &connection.namespace);
         if let Some(user) = &options.impersonate {
-            add(&mut address.bowline, "--as", user);
+            add(&mut address.user, "--as", user);
             if let Some(kubectl) = &mut address.kubectl {
                 add(kubectl, "--as", user);
             }
@@ -82,7 +84,13 @@ impl Address {
 
     /// Adds the target to a command line of bowline.
     pub fn bowline(&self, line: &str) -> String {
-        self.line(line, &self.bowline)
+        let flags = [&self.bowline[..], &self.namespace, &self.user].concat();
+        self.line(line, &flags)
+    }
+
+    /// Returns the command that runs the controllers of the target for all namespaces.
+    pub fn controller(&self) -> String {
+        self.line("bowline controller", &self.bowline)
     }
 
     /// Adds the target to a command line of kubectl that names its namespace; None if kubectl does not reach
@@ -107,13 +115,13 @@ impl Address {
         let flags: Vec<String> = ["--context", context, "--kubeconfig", kubeconfig]
             .map(str::to_owned)
             .into();
-        let mut bowline = flags.clone();
-        add(&mut bowline, "--namespace", namespace);
-        Self {
-            kubeconfigs: None,
-            bowline,
+        let mut address = Self {
+            bowline: flags.clone(),
             kubectl: Some(flags),
-        }
+            ..Self::default()
+        };
+        add(&mut address.namespace, "--namespace", namespace);
+        address
     }
 }
 
@@ -246,6 +254,38 @@ contexts:
                 file.display()
             )
         );
+        assert_eq!(
+            found.controller(),
+            format!("bowline controller --embedded={}", file.display())
+        );
         assert_eq!(found.kubectl("kubectl get pods"), None);
+        // A relative path with a space: absolute and quoted.
+        let options = Options {
+            embedded: Some(StoreFile::At("my shop.db".into())),
+            ..Options::default()
+        };
+        let connection = connect(
+            &Options {
+                embedded: Some(StoreFile::At(home.path().join("my shop.db"))),
+                ..Options::default()
+            },
+            &environment,
+        )
+        .await
+        .unwrap();
+        let connection = Connection {
+            target: Target::Embedded {
+                file: "my shop.db".into(),
+            },
+            ..connection
+        };
+        let found = Address::of(&connection, &options, &environment);
+        assert_eq!(
+            found.controller(),
+            format!(
+                "bowline controller '--embedded={}'",
+                home.path().join("my shop.db").display()
+            )
+        );
     }
 }

@@ -31,10 +31,10 @@ pub enum Error {
     #[error("the kubeconfig has no current context")]
     NoCurrentContext,
     /// A data plane is to be the embedded store, and there is none.
-    #[error("the control plane is a cluster, which has no embedded data plane")]
+    #[error("the DataPlane is embedded, and the control plane is a cluster")]
     NoEmbeddedPlane,
     /// The kubeconfig of the data planes is missing.
-    #[error("there is no kubeconfig {} with the context {name}", file.display())]
+    #[error("kubeconfig {} does not exist; it must have the context {name}", file.display())]
     NoPlaneKubeconfig {
         /// The context that a DataPlane names.
         name: String,
@@ -62,7 +62,7 @@ pub enum Error {
     Pod(#[source] Box<InClusterError>),
     /// A credential plugin works only with a terminal.
     #[error(
-        "context {context}: the credential plugin {command} wants the terminal (interactiveMode: Always)"
+        "context {context}: the credential plugin {command} needs the terminal (interactiveMode: Always)"
     )]
     PluginWantsTerminal {
         /// The context.
@@ -116,8 +116,8 @@ pub enum Error {
         /// Why not.
         source: Box<TreeError>,
     },
-    /// The cluster beside a work tree does not say what its pins do.
-    #[error("context {context}, beside the repository: {}", explain(error))]
+    /// The cluster of a work tree does not return the status of its ReleasePins.
+    #[error("context {context}, the cluster of the repository: {}", explain(error))]
     Beside {
         /// The context.
         context: String,
@@ -137,7 +137,7 @@ pub enum Error {
         flag: String,
     },
     /// A cluster does not answer.
-    #[error("{target} does not answer: {}", explain(error))]
+    #[error("{}", unanswered(target, error))]
     Unanswered {
         /// The target.
         target: String,
@@ -146,16 +146,60 @@ pub enum Error {
     },
 }
 
+/// No connection to a server.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot reach {server}: {why}")]
+pub(super) struct Unreachable {
+    server: String,
+    why: String,
+}
+
+/// Names the server in an error that means that there is no connection to it. The library's own error names
+/// only its layers: `client error (Connect): tcp connect error: ...`.
+pub(super) fn naming(server: &str, error: kube::Error) -> kube::Error {
+    use hyper_util::client::legacy;
+    let source = match &error {
+        kube::Error::Service(source) => source.downcast_ref::<legacy::Error>(),
+        _ => None,
+    };
+    let Some(source) = source.filter(|source| source.is_connect()) else {
+        return error;
+    };
+    let mut cause: &dyn std::error::Error = source;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    let refused = cause
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused);
+    let why = match refused {
+        true => "connection refused".to_owned(),
+        false => cause.to_string(),
+    };
+    kube::Error::Service(Box::new(Unreachable {
+        server: server.to_owned(),
+        why,
+    }))
+}
+
+/// Says that a target does not answer; an error that names its server says so itself.
+fn unanswered(target: &str, error: &kube::Error) -> String {
+    match error {
+        kube::Error::Service(source) if source.is::<Unreachable>() => source.to_string(),
+        error => format!("{target} does not answer: {}", explain(error)),
+    }
+}
+
 /// The kinds of failure that callers tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The command cannot mean anything here.
+    /// The command makes no sense for this target.
     Usage,
-    /// Somebody else was first; what was read is stale.
+    /// Another writer was first, or the data is stale.
     Conflict,
     /// The server or the guard does not let this user do it.
     NotAllowed,
-    /// Nobody answered, or not in time.
+    /// No answer, or not in time.
     Unreachable,
     /// The server does not have a kind that the command needs.
     NotInstalled,
@@ -222,7 +266,7 @@ impl Error {
                 "in a cluster, put a kubeconfig under the key config of the Secret bowline-kubeconfig in namespace bowline-system".to_owned(),
             ),
             Error::PluginWantsTerminal { command, .. } => Some(format!(
-                "set interactiveMode: IfAvailable for it and log in with {command} beforehand"
+                "set interactiveMode: IfAvailable for the plugin, and log in with {command} first"
             )),
             Error::KindsAbsent { flag, .. } => Some(format!(
                 "bowline install{flag} installs the kinds; bowline get deployments{flag} lists the existing objects"
@@ -232,7 +276,7 @@ impl Error {
             ),
             Error::NoDataDirectory => Some("name the file with --embedded=FILE".to_owned()),
             Error::Client { error, .. } if failure(error) == Failure::NotAllowed => {
-                Some("log in again outside bowline, then repeat".to_owned())
+                Some("log in again outside bowline, then repeat the command".to_owned())
             }
             _ => None,
         }
@@ -287,7 +331,7 @@ fn is_denied_by_policy(status: &kube::core::Status) -> bool {
             || has("admission webhook \"", " denied the request"))
 }
 
-/// Says what went wrong with a request, without what a credential plugin printed:
+/// Returns the text of a failed request, without the output of a credential plugin:
 /// the library quotes all of it, and it may be a token.
 pub fn explain(error: &kube::Error) -> String {
     let credentials = match error {
@@ -330,4 +374,29 @@ fn with_causes(error: &dyn std::error::Error) -> String {
         cause = next.source();
     }
     message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_refused_connection_names_the_server() {
+        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = format!("http://{}", closed.local_addr().unwrap());
+        drop(closed);
+        let client =
+            hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new());
+        let client: hyper_util::client::legacy::Client<_, String> = client.build_http();
+        let error = client.get(server.parse().unwrap()).await.unwrap_err();
+        let error = naming(&server, kube::Error::Service(Box::new(error)));
+        let says = format!("cannot reach {server}: connection refused");
+        assert_eq!(explain(&error), says);
+        assert_eq!(failure(&error), Failure::Unreachable);
+        let error = Error::Unanswered {
+            target: "context c".to_owned(),
+            error: Box::new(error),
+        };
+        assert_eq!(error.to_string(), says);
+    }
 }

@@ -547,6 +547,8 @@ async fn cluster(
             },
         )?;
     }
+    let server = config.cluster_url.to_string();
+    let server = server.trim_end_matches('/').to_owned();
     // Building a client runs the credential plugin and waits for it.
     let built = tokio::task::spawn_blocking(move || kube::Client::try_from(config));
     let slack = Duration::from_secs(5);
@@ -564,8 +566,11 @@ async fn cluster(
     let namespace = backend.default_namespace().to_owned();
     let valid_until = *backend.valid_until();
     let service = tower::service_fn(move |request: Request<Body>| {
-        let backend = backend.clone();
-        async move { backend.send(request).await }
+        let (backend, server) = (backend.clone(), server.clone());
+        async move {
+            let answer = backend.send(request).await;
+            answer.map_err(|error| error::naming(&server, error))
+        }
     });
     let client = |bars| {
         let client = guarded(service.clone(), &namespace, bars, deadlines);

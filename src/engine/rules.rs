@@ -13,6 +13,9 @@ use crate::api::pin::Hold;
 use crate::api::release::Verdict;
 use crate::text;
 
+/// The hint that overrides [`Refusal::Unready`].
+pub const UNREADY_ANYWAY: &str = "--unready promotes a release that is not ready";
+
 /// Why an action is not planned.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
@@ -40,12 +43,12 @@ pub enum Refusal {
         /// The environment.
         environment: String,
     },
-    /// The pin of another place has the name.
-    #[error("the ReleasePin {name} is that of {component} in {environment}")]
+    /// The ReleasePin of another component and environment has the name.
+    #[error("ReleasePin {name} belongs to {component} in {environment}")]
     NameTaken {
         /// The name.
         name: String,
-        /// Whose pin it is.
+        /// Its component.
         component: String,
         /// Where.
         environment: String,
@@ -131,8 +134,8 @@ pub enum Refusal {
         /// Why.
         why: String,
     },
-    /// Somebody holds the pin.
-    #[error("{environment} holds {component} at {release} ({holds})")]
+    /// A hold blocks the change.
+    #[error("{component} in {environment} is held at {release} ({holds})")]
     Held {
         /// The component.
         component: String,
@@ -143,7 +146,7 @@ pub enum Refusal {
         /// Who holds, why and until when.
         holds: String,
     },
-    /// A GitOps tool owns the pin.
+    /// A GitOps tool owns the ReleasePin.
     #[error("{} owns {component} in {environment} and would revert a change made here", .tool.name())]
     OwnedByGit {
         /// The component.
@@ -155,20 +158,20 @@ pub enum Refusal {
         /// The tool.
         tool: GitOps,
     },
-    /// The environment wants to know why.
+    /// The environment requires a reason.
     #[error("{environment} requires a reason for every change")]
     NoReason {
         /// Which.
         environment: String,
     },
-    /// Whoever calls a release bad has to say why.
+    /// A bad mark needs a reason.
     #[error("marking {release} bad needs a reason")]
     NoNote {
         /// The release.
         release: String,
     },
-    /// What is known is too old to act on.
-    #[error("the data of {what} is stale: the watch is disconnected since {since} ({why})")]
+    /// The data is too old to act on.
+    #[error("the data of {what} is stale: the watch was disconnected at {since} ({why})")]
     Stale {
         /// Of what.
         what: &'static str,
@@ -183,13 +186,13 @@ pub enum Refusal {
         /// The kinds.
         kinds: String,
     },
-    /// What is known is not complete yet.
+    /// The data is not complete yet.
     #[error("the {what} are still loading")]
     Loading {
         /// Of what.
         what: &'static str,
     },
-    /// There is nothing good to go back to.
+    /// No earlier release was good.
     #[error(
         "{component} has no earlier release in {environment} that was healthy when it was replaced"
     )]
@@ -199,7 +202,7 @@ pub enum Refusal {
         /// The environment.
         environment: String,
     },
-    /// What the controller has seen is too old to tell what was good.
+    /// The controller has not observed the newest change, so the last good release is not known.
     #[error(
         "the controller has not observed the latest change of {component} in {environment}, so the last good release is not known"
     )]
@@ -209,7 +212,7 @@ pub enum Refusal {
         /// The environment.
         environment: String,
     },
-    /// Nobody watches over what is healthy.
+    /// No controller runs, so the health of releases is not known.
     #[error(
         "no controller runs ({why}), so the last good release of {component} in {environment} is not known"
     )]
@@ -233,25 +236,25 @@ pub enum Refusal {
         /// Which there are.
         known: Vec<String>,
     },
-    /// The pipeline says in no way that can be read what is kept.
-    #[error("the retention of the DeploymentPipeline cannot be read: minAge: {why}")]
+    /// The retention of the pipeline is not valid.
+    #[error("the retention of the DeploymentPipeline is not valid: minAge: {why}")]
     BadRetention {
         /// What is wrong.
         why: String,
     },
-    /// The last action made the pin.
+    /// The last action created the ReleasePin.
     #[error(
         "the last action was the first deployment of {component} in {environment}: there is no earlier state"
     )]
     NothingBefore {
-        /// The pin.
+        /// The ReleasePin.
         pin: String,
         /// The component.
         component: String,
         /// The environment.
         environment: String,
     },
-    /// Nobody recorded what the pin was before.
+    /// The audit trail does not have the revision before.
     #[error("revision {revision} of {component} in {environment} is not recorded")]
     NotOnRecord {
         /// The component.
@@ -273,7 +276,7 @@ pub enum Refusal {
     },
 }
 
-/// Lists what there is instead, where there is something.
+/// Lists the known names, if there are any.
 fn instead(names: &[String]) -> String {
     match names.is_empty() {
         true => String::new(),
@@ -282,7 +285,7 @@ fn instead(names: &[String]) -> String {
 }
 
 impl Refusal {
-    /// Tells whether it is a rule that refuses, and not something that is missing.
+    /// Tells whether a rule refuses the action. Otherwise something is missing.
     pub fn is_rule(&self) -> bool {
         matches!(
             self,
@@ -308,7 +311,7 @@ impl Refusal {
         )
     }
 
-    /// Tells whether which release was good is not known, so that somebody has to name one.
+    /// Tells whether the last good release is not known, so that the user has to name one.
     pub fn is_about_last_good(&self) -> bool {
         matches!(self, Self::NotObserved { .. } | Self::NoController { .. })
     }
@@ -321,12 +324,12 @@ impl Refusal {
         )
     }
 
-    /// Tells whether what was read is too old.
+    /// Tells whether the data is too old.
     pub fn is_stale(&self) -> bool {
         matches!(self, Self::Stale { .. } | Self::Loading { .. })
     }
 
-    /// Says what the person can do.
+    /// Returns the next step for the user.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::NoPin {
@@ -336,10 +339,10 @@ impl Refusal {
                 format!("bowline deploy {component} --environment {environment}, or promote to it")
             }
             Self::NameTaken { .. } => {
-                "a ReleasePin is named {component}-{environment}; rename the component or the environment"
+                "bowline names a ReleasePin COMPONENT-ENVIRONMENT; rename the component or the environment"
                     .to_owned()
             }
-            Self::NoRelease { .. } => "bowline release list prints all of them".to_owned(),
+            Self::NoRelease { .. } => "bowline release list lists all releases".to_owned(),
             Self::Bad { release } => {
                 format!("choose another release; if this one is good: bowline mark good {release}")
             }
@@ -363,7 +366,7 @@ impl Refusal {
             Self::NoPipeline { .. } => {
                 "apply a DeploymentPipeline, or use --skip-path with --reason".to_owned()
             }
-            Self::Unready { .. } => "wait until it is ready, or use --unready".to_owned(),
+            Self::Unready { .. } => format!("wait until it is ready; {UNREADY_ANYWAY}"),
             Self::Held {
                 component,
                 environment,
@@ -378,10 +381,10 @@ impl Refusal {
                 "change it in git: bowline --repo DIR deploy {component} --environment {environment} --release {release}"
             ),
             Self::NoReason { .. } | Self::NoNote { .. } => "add --reason".to_owned(),
-            Self::KindsAbsent { .. } => "bowline install installs them".to_owned(),
+            Self::KindsAbsent { .. } => "bowline install installs the kinds".to_owned(),
             Self::Stale { .. } | Self::Loading { .. } => "try again in a moment".to_owned(),
             Self::NoLastGood { .. } | Self::NotObserved { .. } | Self::NoController { .. } => {
-                "name the release: --to RELEASE, or --to-revision N; bowline history prints them"
+                "name the release with --to RELEASE or --to-revision N; bowline history lists them"
                     .to_owned()
             }
             Self::NothingBefore { pin, .. } => {
@@ -401,7 +404,7 @@ impl Refusal {
     }
 }
 
-/// Answers with the facts that the answers rest on.
+/// The rules of one plan, with the facts that they used.
 pub(super) struct Rules<'w> {
     pub(super) world: &'w World,
     pub(super) asked: &'w Asked,
@@ -483,7 +486,7 @@ impl<'w> Rules<'w> {
         Ok(spec)
     }
 
-    /// The pin that is changed, if it is there.
+    /// The ReleasePin that is changed, if it exists.
     pub(super) fn target(
         &mut self,
         component: &str,
@@ -513,7 +516,7 @@ impl<'w> Rules<'w> {
         Ok(pin)
     }
 
-    /// The pin has to be there.
+    /// The ReleasePin has to exist.
     pub(super) fn pinned(
         &mut self,
         component: &str,
@@ -672,16 +675,16 @@ impl<'w> Rules<'w> {
         Ok(())
     }
 
-    /// What counts in an environment has to be ready there, unless that does not matter.
+    /// The effective release of an environment has to be ready there, if `needs_ready`.
     pub(super) fn source(&mut self, pin: &Pin, needs_ready: bool) -> Result<(), Refusal> {
-        let counts = pin.effective_release(self.asked.now);
+        let effective = pin.effective_release(self.asked.now);
         if needs_ready && !pin.is_ready(self.asked.now) {
             let why = match &pin.ready {
                 _ if pin.observed != Some(pin.generation) => {
                     "the controller has not observed its latest change".to_owned()
                 }
-                Some(_) if pin.applied.as_deref() != Some(counts) => {
-                    format!("its effective release {counts} is not applied yet")
+                Some(_) if pin.applied.as_deref() != Some(effective) => {
+                    format!("its effective release {effective} is not applied yet")
                 }
                 Some(ready) => format!("{} ({})", ready.message, ready.reason),
                 None => "no status yet".to_owned(),
@@ -700,7 +703,7 @@ impl<'w> Rules<'w> {
         Ok(())
     }
 
-    /// Nobody may hold the pin.
+    /// The ReleasePin has no active hold.
     pub(super) fn not_held(&self, pin: &Pin) -> Result<(), Refusal> {
         let now = self.asked.now;
         let holds: Vec<String> = pin.active_holds(now).map(words).collect();
@@ -715,7 +718,7 @@ impl<'w> Rules<'w> {
         }
     }
 
-    /// No GitOps tool may own the pin.
+    /// No GitOps tool owns the ReleasePin.
     pub(super) fn not_owned(&self, pin: &Pin, release: &str) -> Result<(), Refusal> {
         match pin.gitops {
             None => Ok(()),
@@ -729,7 +732,7 @@ impl<'w> Rules<'w> {
     }
 }
 
-/// Says who holds, why and until when.
+/// Returns the owner, the reason and the end of a hold.
 fn words(hold: &Hold) -> String {
     let mut words = hold.owner.clone();
     if let Some(reason) = hold.reason.as_deref().filter(|reason| !reason.is_empty()) {

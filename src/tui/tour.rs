@@ -368,3 +368,13 @@ pub fn view(sheet: &mut Sheet<'_>, model: &Model) {
         }
     }
 }
+
+/// Returns the texts of the steps with their titles, for the table of texts.
+#[cfg(test)]
+pub(super) fn texts() -> impl Iterator<Item = (String, String)> {
+    STEPS.iter().flat_map(|step| {
+        let words = [Some(step.words), step.astray.map(|(_, words)| words)];
+        let texts = words.into_iter().flatten();
+        texts.map(|words| (format!("tour: {}", step.title), words.to_owned()))
+    })
+}

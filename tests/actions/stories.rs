@@ -146,7 +146,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     ends(
         onward,
         5,
-        "prod is production, and there is no terminal to ask for confirmation\nhint: add --yes",
+        "nothing was changed: a change of the production environment prod needs a confirmation and there is no terminal\nhint: add --yes",
     )
     .await;
     ends(&format!("{onward} --yes -o yaml"), 0, "result: done").await;

@@ -24,7 +24,7 @@ pub enum PipelineFault {
     },
     /// The namespace has more than one pipeline.
     #[error(
-        "namespace {namespace} has {} DeploymentPipelines ({}), and one is allowed: bowline refuses promotions until one is left",
+        "namespace {namespace} has {} DeploymentPipelines ({}), but only one is allowed; bowline refuses promotions until you delete the others",
         .pipelines.len(),
         .pipelines.join(", ")
     )]
@@ -44,7 +44,7 @@ impl PipelineFault {
             Self::Cycle { pipeline, .. } => format!("kubectl edit {KIND} {pipeline}"),
             Self::Several { pipelines, .. } => {
                 let last = pipelines.last().map_or("NAME", String::as_str);
-                format!("delete the pipeline that is not wanted: kubectl delete {KIND} {last}")
+                format!("delete the pipeline that you do not need: kubectl delete {KIND} {last}")
             }
         }
     }

@@ -68,7 +68,7 @@ fn a_second_pipeline_is_a_fault_that_leaves_the_columns() {
     assert_eq!(
         faults,
         [
-            "namespace shop has 2 DeploymentPipelines (default, other), and one is allowed: bowline refuses promotions until one is left"
+            "namespace shop has 2 DeploymentPipelines (default, other), but only one is allowed; bowline refuses promotions until you delete the others"
         ]
     );
     world.pipelines(Event::Deleted(other));

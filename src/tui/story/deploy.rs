@@ -57,7 +57,7 @@ async fn what_is_held_or_on_no_pipeline_is_not_deployed() {
     story.keys("y").shows("cart in dev now runs cart-v3").await;
     story
         .keys("esc D")
-        .shows("dev holds cart at cart-v3 (ana")
+        .shows("cart in dev is held at cart-v3 (ana")
         .await;
     story.shows("bowline unpin cart").await;
     let pipelines: Api<DeploymentPipeline> = Api::default_namespaced(story.client.clone());

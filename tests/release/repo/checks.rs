@@ -37,7 +37,7 @@ fn a_change_is_held_to_the_rules_and_its_promotion_is_printed() {
     shop.ends(
         &format!("check --base {held}"),
         5,
-        "prod holds cart at cart-1",
+        "cart in prod is held at cart-1",
     );
     shop.git("checkout -q .");
 
@@ -172,13 +172,13 @@ fn holds_stop_what_goes_over_them_and_nothing_else() {
     };
     // The pin goes.
     shop.git("rm -q pins/prod/cart.yaml");
-    shop.ends(&held, 5, "prod holds cart at cart-1");
+    shop.ends(&held, 5, "cart in prod is held at cart-1");
     shop.git("reset -q --hard");
     // A name of two lines among the files hides nothing.
     shop.write(file, &moved("cart-2"));
     shop.write("a\nb.yaml", "# nothing\n");
     shop.commit("move");
-    shop.ends(&held, 5, "prod holds cart at cart-1");
+    shop.ends(&held, 5, "cart in prod is held at cart-1");
     // A kustomization that calls its file a patch does not, either.
     shop.git("reset -q --hard HEAD~1");
     shop.write(
@@ -186,7 +186,7 @@ fn holds_stop_what_goes_over_them_and_nothing_else() {
         "patches: [{path: cart.yaml}]\n",
     );
     shop.commit("a patch");
-    let ran = shop.ends(&held, 1, "prod holds cart at cart-1");
+    let ran = shop.ends(&held, 1, "cart in prod is held at cart-1");
     assert!(
         ran.out.contains("a patch changes a ReleasePin"),
         "{}",

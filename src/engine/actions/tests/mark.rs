@@ -60,7 +60,7 @@ fn marks() {
             "cart-9",
             Verdict::Bad,
             "x",
-            "release cart-9 does not exist; known: cart-3, cart-2, cart-1 | bowline release list prints all of them",
+            "release cart-9 does not exist; known: cart-3, cart-2, cart-1 | bowline release list lists all releases",
         ),
         (
             "what nobody knows",
@@ -68,7 +68,7 @@ fn marks() {
             "x",
             Verdict::Bad,
             "x",
-            "release x does not exist | bowline release list prints all of them",
+            "release x does not exist | bowline release list lists all releases",
         ),
     ];
     for (title, change, release, verdict, reason, expected) in table {

@@ -145,7 +145,7 @@ fn a_fault_of_the_pipelines_is_shown_and_leaves_the_matrix() {
     other.metadata.name = Some("other".to_owned());
     world.pipelines(Told::Applied(other));
     Still::of(world)
-        .shows("namespace shop has 2 DeploymentPipelines (default, other), and one is allowed")
+        .shows("namespace shop has 2 DeploymentPipelines (default, other), but only one is allowed")
         .shows("DEVELOPMENT")
         .shows("▸ checkout-service");
     let mut world = super::shop();
