@@ -34,6 +34,12 @@ pub(super) fn flags(matches: &ArgMatches, has_terminal: bool) -> Option<String> 
             "{flag} before {verb} has no effect; where the verb has it, it comes after the verb"
         ));
     }
+    if verb == "install" && own.get_flag("print") {
+        let flag = first(own, &OF_THE_TARGET)?;
+        return Some(format!(
+            "install --print asks no cluster, so {flag} has no effect"
+        ));
+    }
     if verb != "demo" {
         return None;
     }
@@ -62,7 +68,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn a_flag_that_demo_ignores_is_an_error() {
+    fn a_flag_that_its_verb_ignores_is_an_error() {
         let demo = "demo has a store of its own, so";
         for (line, has_terminal, says) in [
             ("status --embedded", false, None),
@@ -80,6 +86,15 @@ mod tests {
             ("--theme dark demo", true, Some("--theme before demo")),
             ("--ascii status", true, Some("--ascii before status")),
             ("--ascii", true, None),
+            ("install --context c", true, None),
+            ("install --print --image a", true, None),
+            (
+                "install --print --context c",
+                true,
+                Some("install --print asks no cluster, so --context"),
+            ),
+            ("-n shop install --print", true, Some("--namespace has no effect")),
+            ("install --print --embedded", true, Some("--embedded has no effect")),
         ] {
             let words = std::iter::once("bowline").chain(line.split(' '));
             let words = words.filter(|word| !word.is_empty());

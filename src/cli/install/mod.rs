@@ -247,9 +247,15 @@ fn tell_image(
     Ok(())
 }
 
+/// What a reader of the printed objects has to know: nobody looked at the server that they are for.
+const PRINTED_NOTE: &str = "\
+# The MutatingAdmissionPolicy and its binding (admissionregistration.k8s.io/v1) need Kubernetes 1.36. Remove both
+# for an older server; the audit trail then does not name the author of a ReleasePin change that another tool makes.
+";
+
 /// Writes the objects as a stream of YAML documents.
 fn printed(image: Option<&str>) -> Result<String, Error> {
-    let mut text = String::new();
+    let mut text = format!("# bowline {}\n{PRINTED_NOTE}", env!("CARGO_PKG_VERSION"));
     for object in bundle::objects(image)? {
         let document = serde_yaml::to_string(&object)
             .map_err(|error| Error::new(Exit::Failed, error.to_string()))?;
