@@ -93,8 +93,16 @@ mod tests {
                 true,
                 Some("install --print asks no cluster, so --context"),
             ),
-            ("-n shop install --print", true, Some("--namespace has no effect")),
-            ("install --print --embedded", true, Some("--embedded has no effect")),
+            (
+                "-n shop install --print",
+                true,
+                Some("--namespace has no effect"),
+            ),
+            (
+                "install --print --embedded",
+                true,
+                Some("--embedded has no effect"),
+            ),
         ] {
             let words = std::iter::once("bowline").chain(line.split(' '));
             let words = words.filter(|word| !word.is_empty());

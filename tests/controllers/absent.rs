@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use bowline::api::{ReleasePin, labels};
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, PostParams};
 use kube::runtime::wait::await_condition;
 
 use crate::HANG;
 use crate::cluster::Cluster;
-use crate::install::bowline;
+use crate::install::{bowline, gone};
 use crate::place::{Place, Target};
 use crate::process::{Process, system_namespace};
 use crate::uninstall::delete_kinds;
@@ -73,4 +74,8 @@ pub async fn a_controller_waits_for_the_kinds_that_a_cluster_does_not_have(clust
     let ran = bowline(&cluster, "uninstall --yes").await;
     assert_eq!(ran.code, 0, "{}", ran.err);
     delete_kinds(&cluster, None).await;
+    let namespaces: Api<Namespace> = Api::all(target.client());
+    let system = labels::SYSTEM_NAMESPACE;
+    namespaces.delete(system, &now).await.unwrap();
+    gone(namespaces, system).await;
 }

@@ -4,11 +4,13 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use bowline::api::{Component, DataPlane, ReleasePin};
-use kube::api::{Api, ListParams};
+use bowline::api::{Component, DataPlane, ReleasePin, RenderedRelease};
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use kube::api::{Api, DeleteParams, ListParams};
 use kube::runtime::wait::await_condition;
 
 use crate::HANG;
+use crate::install::gone;
 use crate::pins::is_ready;
 use crate::place::Target;
 use crate::process::{Process, system_namespace};
@@ -40,6 +42,8 @@ pub async fn the_readme_deploys_the_example_with_bowline_and_applies_it_with_kub
 ) {
     system_namespace(&target).await;
     let process = Process::start(&target, "controller", target.flags()).await;
+    // Whoever asks for the flags writes the kubeconfig again: it has read it by then.
+    process.until_it_leads(&target).await;
     run_block(&target, "kubectl create priorityclass").await;
     let pins: Api<ReleasePin> = Api::default_namespaced(target.client());
     let name = "checkout-service-development";
@@ -61,5 +65,13 @@ pub async fn the_readme_deploys_the_example_with_bowline_and_applies_it_with_kub
             "it runs on the cluster itself"
         );
     }
+    // Others deploy the example too.
+    let now = DeleteParams::default();
+    pins.delete(name, &now).await.unwrap();
+    let rendered: Api<RenderedRelease> = Api::default_namespaced(target.client());
+    rendered.delete(name, &now).await.unwrap();
+    gone(rendered, name).await;
+    let classes: Api<PriorityClass> = Api::all(target.client());
+    classes.delete("shop-critical", &now).await.unwrap();
     assert_eq!(process.stop().await.code(), Some(0));
 }

@@ -426,7 +426,10 @@ pub async fn a_denial_has_its_exit_code(cluster: Arc<Cluster>) {
             .args(line.split_whitespace())
             .env_clear()
             .env("HOME", home.path())
-            .env("KUBECONFIG", cluster.kubeconfig_of(crate::cluster::USERS[0]))
+            .env(
+                "KUBECONFIG",
+                cluster.kubeconfig_of(crate::cluster::USERS[0]),
+            )
             .stdin(std::process::Stdio::null())
             .stdout(std::process::Stdio::piped())
             .stderr(std::process::Stdio::piped())

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use kube::CustomResourceExt;
 use kube::api::{Api, DeleteParams, PostParams};
 use kube::runtime::wait::await_condition;
-use kube::CustomResourceExt;
 use tokio::sync::{mpsc, oneshot};
 
 use super::*;

@@ -18,8 +18,8 @@ use crate::api::release::{Content, Reference, ReleaseSpec};
 use crate::api::rendered::{RenderedOwner, RenderedReleaseSpec};
 use crate::api::snapshot::{AddonCopy, ComponentEnvSnapshotSpec};
 use crate::api::{
-    ComponentEnvSnapshot, Definitions, EnvSettings, Environment, Release, ReleasePin, RenderedRelease, digest,
-    labels, names,
+    ComponentEnvSnapshot, Definitions, EnvSettings, Environment, Release, ReleasePin,
+    RenderedRelease, digest, labels, names,
 };
 use crate::connect::explain;
 use crate::engine::actions::release as release_action;

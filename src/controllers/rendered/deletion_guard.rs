@@ -230,7 +230,11 @@ mod tests {
             (None, AFTER, false),
             (None, "true", false),
         ] {
-            assert_eq!(is_wanted(&object(deleted, value)), is, "{deleted:?} {value}");
+            assert_eq!(
+                is_wanted(&object(deleted, value)),
+                is,
+                "{deleted:?} {value}"
+            );
         }
         assert!(!is_wanted(&metadata(json!({}))));
     }

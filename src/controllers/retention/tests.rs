@@ -168,10 +168,7 @@ async fn every_release_stays_while_a_rendered_release_has_lost_its_pin() {
     // With its ReleasePin, the others go.
     shop.pin("dev", "cart-1").await;
     let key = Key::new("default", "cart-dev");
-    context
-        .feed()
-        .when(|world| world.pin(&key).is_some())
-        .await;
+    context.feed().when(|world| world.pin(&key).is_some()).await;
     sweep(&room, "default", &due).await.unwrap();
     assert_eq!(names::<Release>(&shop).await, ["cart-1", "cart-3"]);
 }

@@ -193,9 +193,9 @@ fn retention(world: &World, command: &Gc, asked: &Asked) -> Result<Retention, Re
 /// lost one release may have lost ReleasePins too.
 pub fn plan(world: &World, command: &Gc, asked: &Asked) -> Result<Collection, Refusal> {
     let collection = judge(world, command, asked)?;
-    let components = world.components().filter(|key| {
-        *key.namespace == *asked.namespace && is_wanted(command, &key.name)
-    });
+    let components = world
+        .components()
+        .filter(|key| *key.namespace == *asked.namespace && is_wanted(command, &key.name));
     for pin in components.flat_map(|component| world.pins_of(component)) {
         let lost = |name: &&str| world.release(&super::beside(&pin.key, name)).is_none();
         if let Some(release) = pin.named_releases().find(lost) {

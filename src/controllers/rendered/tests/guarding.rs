@@ -10,9 +10,9 @@ use kube::runtime::wait::await_condition;
 use serde_json::json;
 
 use super::stage::*;
-use crate::controllers::rendered::deletion_guard;
 use crate::api::rendered::RenderedRelease;
 use crate::api::{ReleasePin, condition, labels};
+use crate::controllers::rendered::deletion_guard;
 
 /// Waits until the controller says of a RenderedRelease that it does not clean up, and returns why.
 async fn stopped(releases: Api<RenderedRelease>) -> String {
