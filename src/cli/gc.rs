@@ -15,7 +15,7 @@ use super::output::{self, Format};
 use super::session::{Server, live, refused};
 use crate::api::interval::Interval;
 use crate::engine::actions::gc::{self, Candidate, Collection, Gc};
-use crate::engine::collect::{CollectError, Collected, Collector};
+use crate::engine::collect::{self, CollectError, Collected, Collector};
 use crate::engine::repository::{self, Commits, Proposal};
 use crate::engine::world::Source;
 use crate::text;
@@ -75,6 +75,13 @@ pub async fn run(
         let asked = server.asked(&connection, arguments.reason.clone());
         gc::plan(&feed.world(), &command, &asked).map_err(|refusal| refused(vec![refusal]))?
     };
+    if connection.repository.is_none() {
+        let checked = collect::check_rendered(&connection.client, &connection.namespace).await;
+        checked.map_err(|error| match error {
+            CollectError::Refused(refusal) => refused(vec![refusal]),
+            CollectError::Target(error) => error.into(),
+        })?;
+    }
     let files = match &connection.repository {
         None => None,
         Some(repository) => Some(repository::collection(&repository.tree, &plan)?.proposal),

@@ -40,7 +40,7 @@ pub use config::Looks;
 pub use address::Address;
 pub use deadline::{DeadlineExceeded, Deadlines};
 pub use error::{Error, Failure, explain, failure};
-pub use planes::DataPlanes;
+pub use planes::{DataPlanes, Version};
 pub use readonly::{Bars, only_reads};
 pub use repository::Repository;
 

@@ -124,6 +124,20 @@ pub enum Refusal {
         /// The names of the pipelines.
         pipelines: Vec<String>,
     },
+    /// A ReleasePin names a release that is not there: releases may be lost that others need.
+    #[error("the ReleasePin {pin} names the release {release}, which does not exist")]
+    ReleaseLost {
+        /// The ReleasePin.
+        pin: String,
+        /// The release.
+        release: String,
+    },
+    /// A RenderedRelease has lost its ReleasePin, and nothing says which releases its workloads need.
+    #[error("the RenderedRelease {rendered} runs, and its ReleasePin does not exist")]
+    Unpinned {
+        /// The RenderedRelease.
+        rendered: String,
+    },
     /// The release is not ready where it comes from.
     #[error("{component} is not ready in {environment}: {why}")]
     Unready {
@@ -342,6 +356,13 @@ impl Refusal {
                 "bowline names a ReleasePin COMPONENT-ENVIRONMENT; rename the component or the environment"
                     .to_owned()
             }
+            Self::ReleaseLost { .. } => {
+                "create the release again, or move the ReleasePin to one that exists: bowline deploy, bowline rollback"
+                    .to_owned()
+            }
+            Self::Unpinned { rendered } => format!(
+                "create the ReleasePin {rendered} again, or remove its workloads: bowline delete releases.core.choreo.dev {rendered}"
+            ),
             Self::NoRelease { .. } => "bowline release list lists all releases".to_owned(),
             Self::Bad { release } => {
                 format!("choose another release; if this one is good: bowline mark good {release}")

@@ -89,7 +89,7 @@ fn main() -> ExitCode {
         leadership::one_acts_at_a_time,
         quiet::a_second_look_writes_nothing,
         planes::a_second_cluster_is_reached_through_the_kubeconfig_of_the_data_planes,
-        examples::the_readme_applies_the_example_with_kubectl_and_with_bowline,
+        examples::the_readme_deploys_the_example_with_bowline_and_applies_it_with_kubectl,
     ];
     // Those that are about an embedded store.
     let on_embedded = proofs![Target;
@@ -104,6 +104,7 @@ fn main() -> ExitCode {
     // Those that need a cluster of their own, with nothing of bowline on it.
     let on_bare = proofs![Cluster;
         absent::a_verb_names_the_kinds_that_a_cluster_does_not_have,
+        absent::a_controller_waits_for_the_kinds_that_a_cluster_does_not_have,
         install::a_cluster_gets_and_loses_everything,
         install::what_others_created_is_not_touched,
         install::deploy_is_what_is_installed,
@@ -113,6 +114,8 @@ fn main() -> ExitCode {
         uninstall::running_workloads_match_the_promise_of_each_step,
         uninstall::workloads_survive_the_deletion_of_a_kind,
         uninstall::finalizers_stay_while_a_controller_acts,
+        uninstall::the_hint_for_a_kind_that_is_being_deleted_works,
+        uninstall::a_denial_has_its_exit_code,
     ];
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let wanted =
@@ -130,10 +133,11 @@ fn main() -> ExitCode {
     let bare = match any(Box::new(
         on_bare.iter().map(|(name, _)| format!("bare::{name}")),
     )) {
-        true => runtime.block_on(Cluster::start(Options {
-            controllers: true,
-            ..Options::default()
-        })),
+        true => runtime.block_on(async {
+            let mut cluster = Cluster::start(Options::default()).await?;
+            cluster.start_node().await;
+            Some(cluster)
+        }),
         false => None,
     };
     let bare = bare.map(Arc::new);
