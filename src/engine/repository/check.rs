@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use super::content::{self, Content};
 use super::propose::{PINS, RELEASES};
 use crate::api::pin::{Hold, ReleasePinSpec};
-use crate::api::release::{Mark, Verdict};
+use crate::api::release::Verdict;
 use crate::connect::Repository;
-use crate::embedded::tree::between;
+use crate::embedded::tree::{Noted, between};
 use crate::engine::rules::Refusal;
 use crate::engine::world::{Key, Pin, World};
 use crate::git::GitError;
@@ -126,12 +126,13 @@ pub fn check(
     Ok(checked)
 }
 
-/// Refuses a change that removes the bad mark of a release; a good mark may replace it.
-fn unmarked(release: &str, before: Option<&Mark>, after: Option<&Mark>) -> Option<String> {
+/// Refuses a change that removes the bad mark of a release, or replaces it with a good mark without a note.
+fn unmarked(release: &str, before: Option<&Noted>, after: Option<&Noted>) -> Option<String> {
     let was_bad = before.is_some_and(|mark| mark.verdict == Verdict::Bad);
-    (was_bad && after.is_none()).then(|| {
+    let is_explained = |mark: &Noted| mark.verdict == Verdict::Bad || !mark.note.trim().is_empty();
+    (was_bad && !after.is_some_and(is_explained)).then(|| {
         format!(
-            "release {release} loses its mark as bad without a reason; bowline mark good {release} --reason TEXT says why"
+            "release {release} loses its bad mark without a reason; bowline mark good {release} --reason TEXT says why"
         )
     })
 }
@@ -368,17 +369,24 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_mark_is_replaced_and_not_removed() {
-        let mark = |verdict: &str, note: Option<&str>| -> Mark {
-            let mark = json!({"verdict": verdict, "by": "ana", "at": "2026-01-01T00:00:00Z", "note": note});
-            serde_json::from_value(mark).unwrap()
+    fn a_bad_mark_is_replaced_with_a_note_and_not_removed() {
+        let mark = |verdict, note: &str| Noted {
+            verdict,
+            note: note.to_owned(),
         };
-        let (bad, good) = (mark("bad", Some("leaks")), mark("good", Some("mended")));
+        let (bad, good) = (mark(Verdict::Bad, "leaks"), mark(Verdict::Good, "mended"));
+        let (unreadable, silent) = (mark(Verdict::Bad, ""), mark(Verdict::Good, " "));
         for (before, after, refused) in [
             (Some(&bad), None, true),
             (Some(&bad), Some(&good), false),
+            (Some(&bad), Some(&silent), true),
+            (Some(&bad), Some(&unreadable), false),
+            (Some(&unreadable), None, true),
+            (Some(&unreadable), Some(&silent), true),
             (Some(&good), None, false),
+            (Some(&good), Some(&silent), false),
             (None, Some(&bad), false),
+            (None, Some(&silent), false),
         ] {
             let found = unmarked("cart-1", before, after);
             assert_eq!(found.is_some(), refused, "{before:?} {after:?}");

@@ -9,7 +9,6 @@ mod commits;
 mod content;
 mod grounds;
 mod message;
-mod objects;
 mod propose;
 mod sources;
 mod verify;
@@ -20,7 +19,7 @@ mod tests;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
-use crate::embedded::tree::EditsError;
+use crate::embedded::tree::{EditsError, mean_the_same};
 use crate::git::commit::{FileEdit, Wanted};
 
 pub use check::{Checked, Promotion, check};
@@ -114,7 +113,7 @@ impl Proposal {
             message: &self.message,
             operation: &self.operation,
             branch,
-            means_the_same: objects::mean_the_same,
+            means_the_same: mean_the_same,
         }
     }
 }

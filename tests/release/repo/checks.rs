@@ -251,7 +251,7 @@ fn a_bad_mark_is_not_removed_without_a_reason() {
     shop.ends(
         &check,
         5,
-        "release cart-3 loses its mark as bad without a reason",
+        "release cart-3 loses its bad mark without a reason",
     );
     shop.git("reset -q --hard HEAD~1");
     shop.ends("mark good cart-3 --reason mended --yes", 0, "");
