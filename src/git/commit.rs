@@ -18,6 +18,7 @@ use super::journal::{Interrupted, Journal, Noted, hash};
 use super::read_back::HookNote;
 use super::{GitError, State, WorkTree, told};
 pub use error::CommitError;
+pub(super) use error::words;
 
 /// What becomes of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::arguments::{Arguments, pathspecs};
-use super::commit::{CommitError, Made, Turn, Wanted};
+use super::commit::{CommitError, Made, Turn, Wanted, words};
 use super::journal::Journal;
 use super::log::{Changed, Commit, own_trailers};
 use super::{GitError, WorkTree};
@@ -31,7 +31,7 @@ impl fmt::Display for HookNote {
         match self {
             Self::Added(paths) => write!(f, "a hook added {} to the commit", paths.join(", ")),
             Self::Uncommitted(paths) => {
-                let (all, words) = (paths.join(", "), paths.join(" "));
+                let (all, words) = (paths.join(", "), words(paths));
                 write!(
                     f,
                     "a hook changed {all} and did not stage the change: git diff -- {words} shows it"

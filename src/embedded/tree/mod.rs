@@ -328,6 +328,38 @@ impl Tree {
         found
     }
 
+    /// Lists the ReleasePins that name releases which no file has. A tool may put another name in its place.
+    pub fn dangling(&self) -> Vec<Problem> {
+        let releases = self.places(sync::RELEASES);
+        let index = self.index();
+        let (patches, _) = kustomize::named(&index.files);
+        let mut found = Vec::new();
+        for (path, known) in &index.files {
+            if patches.contains(path.as_str()) {
+                continue;
+            }
+            for held in &known.objects {
+                let namespace = index.namespace_of(held);
+                let is_missing = |release: &&String| {
+                    !releases.contains_key(&(namespace.to_owned(), (*release).clone()))
+                };
+                let missing = held.releases.iter().filter(is_missing);
+                found.extend(missing.map(|release| {
+                    Problem {
+                        path: path.clone(),
+                        what: text::line(&format!(
+                            "{}: ReleasePin {} names release {release}, which does not exist",
+                            Place::of(path, held),
+                            held.name
+                        ))
+                        .into_owned(),
+                    }
+                }));
+            }
+        }
+        found
+    }
+
     /// Tells whether a file that is not read by its name says something of ours.
     fn is_unread_manifest(&self, path: &str) -> bool {
         let file = self.work.inside(path).ok().filter(|file| file.is_file());

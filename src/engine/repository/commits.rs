@@ -142,15 +142,19 @@ fn noun(commits: u64) -> &'static str {
 
 /// Says how what a remote has of a branch comes here.
 fn catch_up(work: &WorkTree, remote: &str, branch: &str) -> Result<String, GitError> {
-    let pull = format!("git pull --rebase {remote} {branch}");
+    let quoted = text::quoted;
+    let pull = format!("git pull --rebase {} {}", quoted(remote), quoted(branch));
     if work.state()?.branch.as_deref() == Some(branch) {
         return Ok(pull);
     }
     let own = format!("refs/heads/{branch}");
     let apart = work.commit_of(&own)?.is_some() && !work.is_within(&own, "FETCH_HEAD")?;
     Ok(match apart {
-        true => format!("git switch {branch} and {pull}"),
-        false => format!("git fetch {remote} {branch}:{branch}"),
+        true => format!("git switch {} and {pull}", quoted(branch)),
+        false => {
+            let refs = quoted(&format!("{branch}:{branch}"));
+            format!("git fetch {} {refs}", quoted(remote))
+        }
     })
 }
 

@@ -54,8 +54,8 @@ pub enum ProposeError {
     /// The object lies in no file.
     #[error("no file of the repository contains {0}")]
     NoFile(String),
-    /// What the files say is not known, and something would be removed that they may name.
-    #[error("some files cannot be read, so gc cannot know which releases they name and removes nothing:\n{}", .0.join("\n"))]
+    /// Files may name releases that bowline does not know of.
+    #[error("gc cannot know which releases some files name, so it removes nothing:\n{}", .0.join("\n"))]
     Unread(Vec<String>),
 }
 
