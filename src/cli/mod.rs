@@ -345,7 +345,7 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
             Outcome::done(status::run(&arguments, options, environment, now, &mut say).await?)
         }
         Verb::History(arguments) => {
-            Outcome::done(history::run(&arguments, options, environment, now).await?)
+            Outcome::done(history::run(&arguments, options, environment, now, &mut say).await?)
         }
         Verb::Diff(arguments) => {
             diff::run(&arguments, options, environment, clock, &mut say).await?

@@ -226,6 +226,16 @@ impl Tree {
         found
     }
 
+    /// Tells whether neither the files nor the log have anything of our groups. Releases and the log may be
+    /// read later, and then it is false.
+    pub fn is_plain(&self) -> bool {
+        let index = self.index();
+        let is_plain = |known: &index::Known| {
+            known.objects.is_empty() && known.problems.is_empty() && known.left_out.is_empty()
+        };
+        index.whole && index.pins.is_empty() && index.files.values().all(is_plain)
+    }
+
     /// Lists the files that hold pins.
     pub fn files_of_pins(&self) -> BTreeSet<String> {
         let index = self.index();

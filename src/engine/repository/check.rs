@@ -2,14 +2,17 @@
 //!
 //! For pull requests: what people edit by hand is held to the rules that the actions follow.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use super::content::{self, Content};
 use super::propose::{PINS, RELEASES};
+use crate::api::audit::Action;
 use crate::api::pin::{Hold, ReleasePinSpec};
 use crate::api::release::Verdict;
 use crate::connect::Repository;
-use crate::embedded::tree::{Noted, between};
+use crate::embedded::tree::{Change, Noted, Trailers, between, logged};
 use crate::engine::rules::Refusal;
 use crate::engine::world::{Key, Pin, World};
 use crate::git::GitError;
@@ -118,12 +121,51 @@ pub fn check(
                 checked.refused.push(why);
             }
         }
+        let is_held = |spec: &Option<ReleasePinSpec>| {
+            spec.as_ref().is_some_and(|spec| !spec.holds.is_empty())
+        };
+        let undone = match changes.pins.values().any(|(before, _)| is_held(before)) {
+            true => undone_rollbacks(repository, base)?,
+            false => Vec::new(),
+        };
         for ((namespace, name), (before, after)) in changes.pins {
             let key = Key::new(&namespace, &name);
-            promotion(world, key, before, after, now, &mut checked);
+            let is_reverted = |change: &&Change| {
+                (&change.before, Some(&change.after)) == (&after, before.as_ref())
+                    && (&*change.namespace, &*change.name) == (&*namespace, &*name)
+            };
+            let reverts = after.is_some() && undone.iter().find(is_reverted).is_some();
+            promotion(world, key, before, after, reverts, now, &mut checked);
         }
     }
     Ok(checked)
+}
+
+/// Lists the rollbacks of ReleasePins that a commit since the base says it undoes.
+fn undone_rollbacks(repository: &Repository, base: &str) -> Result<Vec<Change>, GitError> {
+    let tree = &repository.tree;
+    let work = tree.work();
+    let mut undone: BTreeSet<(String, String)> = BTreeSet::new();
+    for commit in work.log("HEAD", Some(base))? {
+        let said = Trailers::read(&commit).into_iter();
+        let said = said.filter(|said| is_action(said, Action::Undo));
+        undone.extend(said.filter_map(|said| Some((said.component?, said.environment?))));
+    }
+    if undone.is_empty() {
+        return Ok(Vec::new());
+    }
+    let log = logged(tree, work, &BTreeSet::new())?;
+    let rollbacks = log.changes.into_iter().filter(|change| {
+        let spec = &change.after;
+        let said = Trailers::of(&change.commit, spec);
+        let pin = (spec.component.clone(), spec.environment.clone());
+        said.is_some_and(|said| is_action(&said, Action::Rollback)) && undone.contains(&pin)
+    });
+    Ok(rollbacks.collect())
+}
+
+fn is_action(said: &Trailers, action: Action) -> bool {
+    said.action == Some(format!("{action:?}"))
 }
 
 /// Refuses a change that removes the bad mark of a release, or replaces it with a good mark without a note.
@@ -185,12 +227,14 @@ impl<'p> Touched<'p> {
     }
 }
 
-/// Holds one change to the rules of promotion.
+/// Checks one change by the rules of promotion. A change that exactly reverts a rollback lifts the hold of
+/// the rollback, and needs no path.
 fn promotion(
     world: &World,
     pin: Key,
     before: Option<ReleasePinSpec>,
     after: Option<ReleasePinSpec>,
+    reverts: bool,
     now: Timestamp,
     checked: &mut Checked,
 ) {
@@ -205,7 +249,8 @@ fn promotion(
         after: after.as_ref(),
         now,
     });
-    if let Some(touched) = touched.as_ref().filter(|touched| touched.is_moved()) {
+    let moved = touched.as_ref().filter(|touched| touched.is_moved());
+    if let Some(touched) = moved.filter(|_| !reverts) {
         let lifted: Vec<&str> = touched.lifted().map(|hold| hold.owner.as_str()).collect();
         if !lifted.is_empty() {
             checked.refused.push(format!(
@@ -216,7 +261,7 @@ fn promotion(
     }
     let is_bound = touched
         .as_ref()
-        .is_none_or(|touched| touched.is_moved() && !touched.is_held_anew());
+        .is_none_or(|touched| touched.is_moved() && !touched.is_held_anew() && !reverts);
     if let Some(touched) = touched.filter(|_| is_bound) {
         let held: Vec<&str> = touched.standing().map(|hold| hold.owner.as_str()).collect();
         if !held.is_empty() {

@@ -23,7 +23,7 @@ use crate::embedded::tree::{EditsError, mean_the_same};
 use crate::git::commit::{FileEdit, Wanted};
 
 pub use check::{Checked, Promotion, check};
-pub use commits::{Commits, Committed, NotCommitted, Pushed};
+pub use commits::{BeforePlan, Commits, Committed, NotCommitted, Pushed};
 pub use content::Content;
 pub use grounds::{Grounds, Unfounded};
 pub use propose::{Collected, collection, marking, plan, release};

@@ -27,7 +27,7 @@ fn a_change_is_held_to_the_rules_and_its_promotion_is_printed() {
     shop.git("checkout -q .");
     shop.ends("mark bad cart-2 --reason leaks --yes", 0, "");
     shop.ends(&check, 5, "release cart-2 is marked bad");
-    shop.ends("mark good cart-2 --yes", 0, "");
+    shop.ends("mark good cart-2 --reason mended --yes", 0, "");
     shop.ends("pin cart -e prod --reason freeze --yes", 0, "");
     let held = shop.head();
     let text = shop
