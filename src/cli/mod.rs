@@ -447,6 +447,9 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 #[cfg(test)]
+mod options_of_git_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::connect::StoreFile;

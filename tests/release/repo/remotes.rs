@@ -301,3 +301,45 @@ fn what_is_here_is_not_fetched() {
     );
     shop.ends("render cart -e dev", 0, "shop/cart:0");
 }
+
+/// The write comes first: an incident does not wait for a remote.
+#[test]
+fn a_rollback_and_a_hold_are_committed_though_the_remote_is_unreachable() {
+    let shop = Shop::open(&["cart"]);
+    shop.git("remote add origin file:///no/such/place.git");
+    let head = || shop.head();
+    for (line, words) in [
+        (
+            "rollback cart -e dev --to cart-1 --reason INC-1 --push",
+            "cart-2 -> cart-1",
+        ),
+        ("undo cart -e dev --push", "cart-1 -> cart-2"),
+        ("pin cart -e staging --reason freeze --push", "cart"),
+        ("unpin cart -e staging --push", "cart"),
+    ] {
+        let before = head();
+        let ran = shop.ends(line, 7, words);
+        assert_ne!(head(), before, "{line}");
+        assert!(ran.err.contains("committed "), "{line}: {}", ran.err);
+        assert!(
+            ran.err.contains("origin could not be reached"),
+            "{line}: {}",
+            ran.err
+        );
+        assert!(
+            ran.err
+                .contains("your commit is kept; try again: git push origin main"),
+            "{line}: {}",
+            ran.err
+        );
+    }
+    // A promotion looks first, and a remote that nobody knows is refused before the write.
+    let before = head();
+    shop.ends(PROMOTE, 7, "so nothing was changed");
+    shop.ends(
+        "rollback cart -e dev --to cart-1 --reason x --push --remote nowhere",
+        2,
+        "neither a remote nor an address",
+    );
+    assert_eq!(head(), before);
+}
