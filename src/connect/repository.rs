@@ -38,7 +38,7 @@ pub struct Repository {
     trouble: Trouble,
 }
 
-type Trouble = Arc<Mutex<Option<String>>>;
+pub(super) type Trouble = Arc<Mutex<Option<String>>>;
 
 impl Repository {
     /// Serves what the files say now.
@@ -167,7 +167,7 @@ fn said(pin: &ReleasePin) -> Option<((String, String), Value)> {
     Some((key, serde_json::to_value(pin).ok()?))
 }
 
-fn locked(trouble: &Trouble) -> MutexGuard<'_, Option<String>> {
+pub(super) fn locked(trouble: &Trouble) -> MutexGuard<'_, Option<String>> {
     trouble.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -176,7 +176,7 @@ const ABSENT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Takes over what a cluster says of pins as it changes. A cluster without bowline's kinds has no pins until
 /// it gets the kinds.
-async fn mirror(
+pub(super) async fn mirror(
     cluster: Client,
     context: String,
     served: Embedded,

@@ -178,7 +178,8 @@ fn over_a_file() {
     assert_eq!(shop.git("branch --list never"), "");
     std::fs::rename(&bare, bare.with_extension("away")).unwrap();
     let head = shop.head();
-    let ran = shop.ends("unpin cart -e dev --push", 7, "so nothing was changed");
+    let mark = "mark bad cart-2 --reason x --push";
+    let ran = shop.ends(mark, 7, "so nothing was changed");
     assert!(ran.err.contains("could not be reached"), "{}", ran.err);
     assert!(!ran.err.contains("is kept"), "{}", ran.err);
     assert_eq!(shop.head(), head);
@@ -233,10 +234,10 @@ fn a_branch_that_somebody_else_pushed() {
     shop.ends(&promote, 0, "pushed pr to origin");
 
     // Both have what the other does not have.
-    let pin = "pin cart -e dev --reason x --branch pr";
-    bob.ends(pin, 0, "on pr");
+    let mark = "mark bad cart-3 --reason x --branch pr";
+    bob.ends(mark, 0, "on pr");
     let ran = bob.ends(
-        &format!("{pin} --push"),
+        &format!("{mark} --push"),
         4,
         "origin is 1 commit ahead on pr",
     );
@@ -260,13 +261,15 @@ fn over_http_with_a_password() {
     // Nobody is asked for a password where nobody can answer.
     shop.git("config --global --unset credential.helper");
     let head = shop.head();
-    let ran = shop.ends(
+    for line in [
+        "mark bad cart-3 --reason y --push",
         "pin cart -e dev --reason x --push",
-        7,
-        "could not be reached",
-    );
-    assert!(!ran.err.contains("secret"), "{}", ran.err);
-    assert_eq!(shop.head(), head, "it is looked at before anything is done");
+    ] {
+        assert_eq!(shop.head(), head, "the fetch comes before the mark");
+        let ran = shop.ends(line, 7, "could not be reached");
+        assert!(!ran.err.contains("secret"), "{}", ran.err);
+    }
+    assert_ne!(shop.head(), head, "the hold comes before the push");
 }
 
 #[test]
