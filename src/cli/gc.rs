@@ -16,7 +16,7 @@ use super::session::{Server, live, refused};
 use crate::api::interval::Interval;
 use crate::engine::actions::gc::{self, Candidate, Collection, Gc};
 use crate::engine::collect::{self, CollectError, Collected, Collector};
-use crate::engine::repository::{self, Commits, Proposal};
+use crate::engine::repository::{self, BeforePlan, Commits, Proposal};
 use crate::engine::world::Source;
 use crate::text;
 
@@ -63,7 +63,7 @@ pub async fn run(
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
     let mut connection = connect::connect(options, environment).await?;
-    commits::begin(&connection, options, say).await?;
+    commits::begin(&connection, options, BeforePlan::Fetch, say).await?;
     let server = Server::ask(&connection, say).await?;
     let plan = {
         let feed = live(&connection, options, &Source::ALL).await?;

@@ -13,7 +13,7 @@ use super::session::{Server, live, refused};
 use crate::api::release::Verdict;
 use crate::engine::actions::mark::{self, Mark};
 use crate::engine::marking::{self, MarkError, Marked};
-use crate::engine::repository;
+use crate::engine::repository::{self, BeforePlan};
 use crate::engine::world::Source;
 use crate::text;
 
@@ -81,7 +81,7 @@ pub async fn run(
         Verb::Good(arguments) => (arguments, Verdict::Good),
     };
     let mut connection = connect::connect(options, environment).await?;
-    commits::begin(&connection, options, say).await?;
+    commits::begin(&connection, options, BeforePlan::Fetch, say).await?;
     let server = Server::ask(&connection, say).await?;
     let plan = {
         let feed = live(&connection, options, &Source::OF_MOVES).await?;

@@ -136,6 +136,14 @@ pub enum Error {
         /// The flag that chooses the target; empty where no flag does.
         flag: String,
     },
+    /// A repository has no object of bowline.
+    #[error(
+        "{} has no objects of bowline: no file names openchoreo.dev, core.choreo.dev or bowline.dev; nothing is wrong with the repository", directory.display()
+    )]
+    NoObjects {
+        /// The directory.
+        directory: PathBuf,
+    },
     /// A cluster does not answer.
     #[error("{}", unanswered(target, error))]
     Unanswered {
@@ -233,7 +241,7 @@ impl Error {
             | Error::Context { .. }
             | Error::NoDataDirectory => Failure::Usage,
             Error::PluginWantsTerminal { .. } | Error::PluginTooSlow { .. } => Failure::NotAllowed,
-            Error::KindsAbsent { .. } => Failure::NotInstalled,
+            Error::KindsAbsent { .. } | Error::NoObjects { .. } => Failure::NotInstalled,
             Error::Client { error, .. }
             | Error::Beside { error, .. }
             | Error::Unanswered { error, .. } => failure(error),
@@ -271,6 +279,9 @@ impl Error {
             Error::KindsAbsent { flag, .. } => Some(format!(
                 "bowline install{flag} installs the kinds; bowline get deployments{flag} lists the existing objects"
             )),
+            Error::NoObjects { .. } => Some(
+                "bowline release create COMPONENT -f DIR makes the first release of your definitions (docs/gitops.md, \"The first objects\"); or name the directory of the objects with --repo DIR".to_owned(),
+            ),
             Error::Unanswered { .. } => Some(
                 "check the connection with kubectl cluster-info; --request-timeout waits longer".to_owned(),
             ),

@@ -178,11 +178,13 @@ pub enum Refusal {
         /// Which.
         environment: String,
     },
-    /// A bad mark needs a reason.
-    #[error("marking {release} bad needs a reason")]
+    /// A bad mark needs a reason, and so does the good mark that replaces one.
+    #[error("marking {release} {verdict} needs a reason")]
     NoNote {
         /// The release.
         release: String,
+        /// Bad or good.
+        verdict: &'static str,
     },
     /// The data is too old to act on.
     #[error("the data of {what} is stale: the watch was disconnected at {since} ({why})")]
@@ -365,7 +367,7 @@ impl Refusal {
             ),
             Self::NoRelease { .. } => "bowline release list lists all releases".to_owned(),
             Self::Bad { release } => {
-                format!("choose another release; if this one is good: bowline mark good {release}")
+                format!("choose another release; if this one is good: bowline mark good {release} --reason TEXT")
             }
             Self::Deleting { .. } => "choose another release".to_owned(),
             Self::NoPath { from, leads, .. } => match leads.is_empty() {

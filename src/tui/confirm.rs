@@ -7,7 +7,6 @@ use crossterm::event::KeyEvent;
 use tui_textarea::TextArea;
 
 use super::order::Prepared;
-use crate::api::release::Verdict;
 use crate::engine::plan::{Fact, Plan};
 use crate::engine::world::World;
 
@@ -43,7 +42,7 @@ impl Demand {
         match prepared {
             Prepared::Moves(draft) => Self::of_moves(&draft.plan, world),
             Prepared::Mark(marking) => Self {
-                reason: marking.verdict == Verdict::Bad && marking.reason.is_none(),
+                reason: marking.needs_reason() && marking.reason.is_none(),
                 ..Self::default()
             },
             Prepared::Collection(collection) => Self {

@@ -270,7 +270,7 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
             chooses_revision: false,
         })));
     }
-    let cleared = match commits::begin(session).await {
+    let cleared = match commits::begin(session, &order).await {
         Ok(cleared) => cleared,
         Err(refused) => return tell(Answer::Planned(Err(refused))),
     };

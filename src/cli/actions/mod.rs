@@ -55,12 +55,12 @@ impl<'a> Session<'a> {
     async fn open(
         options: &'a Options,
         environment: &'a Environment,
-        changes: &'a Changes,
+        verb: &'a Verb,
         say: &mut dyn FnMut(String),
     ) -> Result<Session<'a>, Error> {
+        let changes = verb.changes();
         let connection = connect::connect(options, environment).await?;
         let git = changes.git.on(&connection, environment)?;
-        commits::begin(&connection, options, say).await?;
         let repository = connection.repository.as_ref();
         if changes.wait && repository.is_some_and(|repository| repository.beside.is_none()) {
             let message =
@@ -68,6 +68,17 @@ impl<'a> Session<'a> {
             return Err(Error::new(Exit::Usage, message)
                 .with_hint("add --context NAME to name the cluster of this repository"));
         }
+        if let Some(repository) = repository.filter(|_| changes.wait)
+            && let Some(branch) = &repository.branch
+            && repository.state()?.branch.as_ref() != Some(branch)
+        {
+            let message = format!(
+                "--wait cannot follow a commit on branch {branch}: the cluster gets it only after a merge"
+            );
+            return Err(Error::new(Exit::Usage, message)
+                .with_hint("leave out --wait, or switch to the branch and leave out --branch"));
+        }
+        commits::begin(&connection, options, verb.before_plan(), say).await?;
         let server = Server::ask(&connection, say).await?;
         let feed = live(&connection, options, &Source::OF_MOVES).await?;
         let asked = server.asked(&connection, changes.reason.clone());
@@ -393,7 +404,7 @@ pub async fn run(
     environment: &Environment,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
-    let session = Session::open(options, environment, verb.changes(), say).await?;
+    let session = Session::open(options, environment, verb, say).await?;
     let order = session.order(verb)?;
     session.carry_out(&order, say).await
 }

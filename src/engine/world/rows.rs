@@ -309,7 +309,7 @@ impl ReleaseRow {
             hash: annotation(labels::CONTENT_HASH).map(Into::into),
             size: annotation(labels::SIZE).and_then(|size| size.parse().ok()),
             images: annotation(labels::IMAGES).map(Into::into),
-            mark: annotation(labels::MARK).map(verdict),
+            mark: annotation(labels::MARK).map(Verdict::of_mark),
             marked: annotation(labels::MARK).and_then(|mark| serde_json::from_str(mark).ok()),
             pinned: made.labels().get(labels::PINNED).map(String::as_str)
                 == Some(labels::PINNED_TRUE),
@@ -349,13 +349,5 @@ impl SnapshotRow {
             created: created.map_or(Timestamp::UNIX_EPOCH, |created| created.0),
             labels: Labels::of(snapshot.labels()),
         }
-    }
-}
-
-/// Reads a mark; one that cannot be read counts as bad, for whoever wrote it wanted to say something.
-pub fn verdict(mark: &str) -> Verdict {
-    match serde_json::from_str::<crate::api::release::Mark>(mark) {
-        Ok(mark) => mark.verdict,
-        Err(_) => Verdict::Bad,
     }
 }

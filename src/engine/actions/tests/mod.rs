@@ -403,7 +403,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "release cart-3 is marked bad | choose another release; if this one is good: bowline mark good cart-3",
+            "release cart-3 is marked bad | choose another release; if this one is good: bowline mark good cart-3 --reason TEXT",
         ),
         (
             "a release that is gone",
