@@ -353,8 +353,7 @@ impl State {
             return;
         };
         let mut rolling = outcome.rolling.iter();
-        let overtaken =
-            rolling.find_map(|one| tasks::overtaken(turn.world, &one.pin, one.revision));
+        let overtaken = rolling.find_map(|one| one.overtaken(turn.world));
         if let Some(why) = overtaken {
             return turn.say(Level::Warning, why);
         }
@@ -460,7 +459,9 @@ impl State {
             prepared: prepared.clone(),
             reason: self.reason.clone(),
             since: turn.now,
+            target: tasks::Target::of(turn.ground),
             state: tasks::State::Applying,
+            frozen: None,
         })));
         self.stage = Stage::Applying(prepared, shown);
         self.scroll = 0;
