@@ -9,7 +9,7 @@ mod view;
 pub(in crate::tui) use view::health;
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -91,6 +91,12 @@ impl State {
     /// Returns what the trail calls it.
     pub fn title(&self) -> String {
         "matrix".to_owned()
+    }
+
+    /// Tells whether the pane is closed.
+    #[cfg(test)]
+    pub fn is_pane_closed(&self) -> bool {
+        self.closed
     }
 
     /// Returns the rows, once there are some.
@@ -219,7 +225,20 @@ impl State {
         if !self.placed {
             self.place_cursor(turn.world);
         }
+        self.forget_unknown_causes(touched, turn.world);
         self.ask_cause(turn, false);
+    }
+
+    /// Forgets that nobody recorded a cause, for ReleasePins that changed: a controller writes the missing
+    /// AuditEntries before it writes the status.
+    fn forget_unknown_causes(&mut self, touched: &[Touched], world: &World) {
+        let pins = touched.iter().filter(|one| one.source == Source::Pins);
+        let pins = pins.filter_map(|one| world.pin(one.key.as_ref()?));
+        let uids: HashSet<&str> = pins.map(|pin| &*pin.uid).collect();
+        let is_known =
+            |made: &Result<Made, String>| matches!(made, Ok(made) if made.cause.is_some());
+        self.made
+            .retain(|of, made| is_known(made) || !uids.contains(&*of.uid));
     }
 
     /// Puts the cursor on the worst place in production, once everything is known.

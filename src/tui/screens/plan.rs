@@ -122,6 +122,15 @@ impl State {
         }
     }
 
+    /// Returns what has to be typed to confirm it, while it waits for that.
+    #[cfg(test)]
+    pub fn demand(&self) -> Option<&crate::tui::confirm::Demand> {
+        match &self.stage {
+            Stage::Asking(_, _, confirmation) => Some(&confirmation.demand),
+            _ => None,
+        }
+    }
+
     /// Returns where its keys are looked up.
     pub fn modes(&self) -> &'static [Mode] {
         match &self.stage {
