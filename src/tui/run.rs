@@ -5,6 +5,7 @@
 //! seen. While nothing happens nothing is drawn but an age that turns over.
 
 use std::collections::VecDeque;
+use std::io::Write;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -32,9 +33,12 @@ use crate::controllers::beside::Beside;
 use crate::engine::world::Source;
 use crate::engine::world::feed::Touched;
 use crate::resolve::git::Git;
+use crate::text;
 
 /// What watches tell is drawn at most this often.
 const FRAME: Duration = Duration::from_millis(16);
+/// A first connection that takes longer says so.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// How long the terminal may take to say what its background is.
 const BACKGROUND: Duration = Duration::from_millis(60);
 
@@ -81,8 +85,7 @@ pub async fn open(
         asks_cluster_later: true,
         ..options
     };
-    // Who cannot connect at all is told on a terminal that was left alone.
-    let connection = connect::connect(&options, &environment).await?;
+    let connection = first(&options, &environment).await?;
     let term = variable(&environment, "TERM").unwrap_or_default();
     let in_tmux = variable(&environment, "TMUX").is_some();
     let (terminal, mut events) = Terminal::open(&term, in_tmux, start.mouse)?;
@@ -121,6 +124,22 @@ pub async fn open(
         drawn: None,
     };
     screen.run(events, late).await
+}
+
+/// Connects before the terminal is taken: a credential plugin may ask for a password on it, and an error is
+/// printed on a terminal that was left alone. A line says that a slow target is waited for.
+async fn first(options: &Options, environment: &Environment) -> Result<Connection, RunError> {
+    let mut connecting = std::pin::pin!(connect::connect(options, environment));
+    tokio::select! {
+        made = &mut connecting => return Ok(made?),
+        () = tokio::time::sleep(PATIENCE) => {}
+    }
+    let place = options.context.as_ref();
+    let place = place.map_or("the target".to_owned(), |name| format!("context {name}"));
+    let line = format!("connecting to {}; ctrl-c stops\n", text::line(&place));
+    // Without a place to say it, bowline waits silently.
+    let _ = std::io::stderr().write_all(line.as_bytes());
+    Ok(connecting.await?)
 }
 
 /// A target that is followed, with what runs beside it.
