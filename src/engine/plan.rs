@@ -155,7 +155,7 @@ pub enum Fact {
     },
     /// A namespace has one pipeline at most.
     OnePipeline {
-        /// Which namespace.
+        /// The namespace.
         namespace: String,
     },
     /// An environment is one that nothing promotes to.

@@ -126,8 +126,8 @@ pub async fn open(
     screen.run(events, late).await
 }
 
-/// Connects before the terminal is taken: a credential plugin may ask for a password on it, and an error is
-/// printed on a terminal that was left alone. A line says that a slow target is waited for.
+/// Connects before bowline takes over the terminal: a credential plugin may ask for a password on it, and the
+/// shell shows an error. If the target is slow, a line names the target.
 async fn first(options: &Options, environment: &Environment) -> Result<Connection, RunError> {
     let mut connecting = std::pin::pin!(connect::connect(options, environment));
     tokio::select! {
@@ -148,7 +148,7 @@ struct Link {
     runner: Runner,
     versions: watch::Receiver<u64>,
     touched: std::pin::Pin<Box<dyn Stream<Item = Touched> + Send>>,
-    /// The events of this target alone: after a switch, nothing that it still says is taken for the other's.
+    /// The events of this target alone: after a switch, the model gets none of them for the other target.
     answers: UnboundedReceiver<Event>,
     introducing: JoinHandle<()>,
     beside: Option<JoinHandle<()>>,
@@ -413,7 +413,7 @@ impl Loop {
         Ok(Going::On)
     }
 
-    /// Lets the model take in an event; returns what it wants.
+    /// Tells the model an event; returns the effects.
     fn update(&mut self, event: Event) -> Vec<Effect> {
         let world = self.link.session.feed.world();
         update(&mut self.model, &world, self.link.session.now(), event)

@@ -196,7 +196,7 @@ impl Logged {
 }
 
 impl Task {
-    /// Takes the outcome of the write; `ground` is the target that is shown.
+    /// Sets the state after the write. A task of another target than the shown one stays frozen.
     pub fn settle(&mut self, state: State, ground: &Ground) {
         self.state = state;
         if let State::Rolling(rolling) = &mut self.state {

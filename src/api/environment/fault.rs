@@ -37,7 +37,7 @@ pub enum PipelineFault {
 }
 
 impl PipelineFault {
-    /// Says how to mend the fault. It names no pipeline to delete: only the user knows which one is wanted.
+    /// Says how to mend the fault. It names no pipeline to delete: only the user knows which one stays.
     pub fn hint(&self) -> String {
         const KIND: &str = "deploymentpipelines.openchoreo.dev";
         match self {

@@ -275,7 +275,7 @@ fn a_hold_did_not_make_the_release_that_it_holds() {
 fn a_change_after_the_end_of_a_hold_did_not_make_the_release() {
     let (mut entries, world) = scene();
     entries.truncate(3);
-    // Long after ana's hold ended, carl lifts what is left of it.
+    // carl lifts ana's hold after its end.
     let lifted = json!({
         "action": "Unpin", "actor": "carl", "from": release_named("cart-v2"), "to": release_named("cart-v2"),
     });

@@ -122,7 +122,7 @@ impl State {
         }
     }
 
-    /// Returns what has to be typed to confirm it, while it waits for that.
+    /// Returns the demand of the confirmation; None unless the plan waits for one.
     #[cfg(test)]
     pub fn demand(&self) -> Option<&crate::tui::confirm::Demand> {
         match &self.stage {

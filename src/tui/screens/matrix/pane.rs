@@ -144,7 +144,7 @@ fn what(cell: &Cell<'_>, made: Cause<'_>, ground: &Ground, now: Timestamp) -> St
     words + "."
 }
 
-/// Says that a sparse checkout leaves a ReleasePin out.
+/// Explains the `?` of a ReleasePin outside the sparse checkout.
 fn left_out(component: &str, environment: &str) -> String {
     format!(
         "The ReleasePin of {component} in {environment} is not checked out, so its release is not known; \
