@@ -656,11 +656,15 @@ impl<'w> Rules<'w> {
     }
 
     /// The namespace may have one pipeline at most, also for a promotion that skips the path.
-    pub(super) fn one_pipeline(&self) -> Result<(), Refusal> {
-        match self.world.pipeline_fault(&self.asked.namespace) {
-            Some(fault @ PipelineFault::Several { .. }) => Err(fault.into()),
-            _ => Ok(()),
+    pub(super) fn one_pipeline(&mut self) -> Result<(), Refusal> {
+        let namespace = &self.asked.namespace;
+        if let Some(fault @ PipelineFault::Several { .. }) = self.world.pipeline_fault(namespace) {
+            return Err(fault.into());
         }
+        self.facts.push(Fact::OnePipeline {
+            namespace: namespace.clone(),
+        });
+        Ok(())
     }
 
     /// One edge of the pipeline has to lead from one environment to the other.

@@ -17,6 +17,8 @@ pub enum Action {
     HistoryBack,
     /// Goes to the screen after, in the history of screens.
     HistoryForth,
+    /// Switch to the target that was connected to.
+    Switch,
     /// Draws everything anew.
     Redraw,
     /// Puts the program to sleep, as the shell does.
@@ -172,7 +174,7 @@ pub enum Action {
 #[rustfmt::skip]
 pub const WORDS: &[(&str, Action)] = &[
     ("quit", Action::Quit), ("leave", Action::Leave), ("back", Action::Back), ("interrupt", Action::Interrupt),
-    ("history-back", Action::HistoryBack), ("history-forth", Action::HistoryForth),
+    ("history-back", Action::HistoryBack), ("history-forth", Action::HistoryForth), ("switch", Action::Switch),
     ("redraw", Action::Redraw), ("suspend", Action::Suspend),
     ("up", Action::Up), ("down", Action::Down), ("left", Action::Left), ("right", Action::Right),
     ("page-up", Action::PageUp), ("page-down", Action::PageDown),

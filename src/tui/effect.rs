@@ -12,6 +12,7 @@ use jiff::Timestamp;
 
 use super::order::{Order, Prepared, quoted};
 use crate::api::audit::AuditEntry;
+use crate::embedded::tree::LeftOutPin;
 use crate::engine::apply::{Applied, ApplyError};
 use crate::engine::audit::Verdict;
 use crate::engine::collect::Collected;
@@ -59,6 +60,8 @@ pub enum Effect {
     Export(Ticket, PathBuf, String),
     /// Go to another context or namespace.
     Connect(Ticket, Destination),
+    /// Show the target that was connected to; the model shows it already.
+    Switch,
     /// Draw in the colours of a theme.
     Theme(String),
     /// Let writes pass on a protected context, for some time.
@@ -194,6 +197,17 @@ pub struct Destination {
     pub namespace: Option<String>,
 }
 
+impl Destination {
+    /// Names the destination in words.
+    pub fn words(&self) -> String {
+        match (&self.context, &self.namespace) {
+            (Some(context), _) => format!("context {context}"),
+            (None, Some(namespace)) => format!("namespace {namespace}"),
+            (None, None) => "the same place".to_owned(),
+        }
+    }
+}
+
 /// What a request brought.
 #[derive(Debug)]
 pub enum Answer {
@@ -259,6 +273,8 @@ pub struct Stands {
     pub state: State,
     /// What one can push to.
     pub remotes: Vec<String>,
+    /// The ReleasePins that a sparse checkout leaves out.
+    pub left_out: Vec<LeftOutPin>,
     /// Why what the cluster beside it says is not known; `None` where it is, or there is no cluster.
     pub cluster_trouble: Option<String>,
 }

@@ -232,6 +232,9 @@ fn unhold_all(subject: &Subject, world: &World, ground: &Ground) -> Result<Wante
 /// From the selected environment to the next.
 fn promote(subject: &Subject, world: &World, ground: &Ground) -> Result<Wanted, String> {
     let (_, environment) = places(subject)?;
+    if let Some(fault) = world.pipeline_fault(&ground.namespace) {
+        return Err(fault.to_string());
+    }
     let pipeline = world
         .pipeline(&ground.namespace)
         .ok_or("there is no DeploymentPipeline, so there are no promotion paths")?;
@@ -324,7 +327,7 @@ fn unhold(
         .ok_or_else(|| format!("{component} has no hold in {environment}"))
 }
 
-/// The release that is selected, or that counts where the cursor is.
+/// The release that is selected, or that is effective where the cursor is.
 fn mark(
     subject: &Subject,
     world: &World,
@@ -332,12 +335,13 @@ fn mark(
     now: Timestamp,
     verdict: Verdict,
 ) -> Result<Wanted, String> {
-    let counts = subject.place().and_then(|place| {
+    let effective = || {
+        let place = subject.place()?;
         let component = Key::new(&ground.namespace, &place.component);
         let pin = world.pin_of(&component, &place.environment)?;
         Some(pin.effective_release(now).to_owned())
-    });
-    let release = counts.or_else(|| subject.release.clone());
+    };
+    let release = subject.release.clone().or_else(effective);
     let release = release.ok_or("select a release first")?;
     Ok(Wanted::Order(Order::Mark(Mark { release, verdict })))
 }

@@ -220,7 +220,8 @@ impl Runner {
             | Effect::Redraw
             | Effect::Copy(_)
             | Effect::Theme(_)
-            | Effect::Connect(..)) => return Some(other),
+            | Effect::Connect(..)
+            | Effect::Switch) => return Some(other),
         }
         None
     }
@@ -452,7 +453,8 @@ async fn rights(
 }
 
 /// Asks the target who we are until it answers, and tells; and where its work tree stands, if it has one.
-pub fn introduce(session: &Arc<Session>, events: &UnboundedSender<Event>) {
+/// Aborting the returned task ends the question.
+pub fn introduce(session: &Arc<Session>, events: &UnboundedSender<Event>) -> JoinHandle<()> {
     commits::follow(session, events);
     let (session, events) = (session.clone(), events.clone());
     tokio::spawn(async move {
@@ -468,5 +470,5 @@ pub fn introduce(session: &Arc<Session>, events: &UnboundedSender<Event>) {
         let user = said.user.clone();
         *session.who.write().unwrap_or_else(PoisonError::into_inner) = said;
         let _ = events.send(Event::Known(user));
-    });
+    })
 }

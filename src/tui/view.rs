@@ -125,6 +125,14 @@ fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
             parts.push((need, apart(part, Role::Text)));
         }
     }
+    if let Some(connecting) = &model.connecting {
+        let word = match connecting.ground {
+            Some(_) => "connected",
+            None => "connecting",
+        };
+        let words = format!("{word} to {}", connecting.place);
+        parts.push((6, apart(&words, Role::Progressing)));
+    }
     let banner = match (armed, ground.unwritable(now)) {
         (Some(left), _) => Some((left, Role::Armed)),
         (None, Some(_)) => Some((" READ-ONLY ".to_owned(), Role::Readonly)),

@@ -255,19 +255,25 @@ impl Pin {
     /// Returns the Ready condition, if it is about the release that is effective at `now`.
     ///
     /// A release that the controller cannot resolve, render or apply is never the applied one: then the
-    /// open outcome says which release the condition is about. A failure without a generation is about the
-    /// effective release, unless something names another one.
+    /// open outcome says which release the condition is about, also after a newer change that leaves that
+    /// release effective, like a hold on it. A failure without a generation is about the effective release,
+    /// unless something names another one.
     pub fn judged(&self, now: Timestamp) -> Option<&Ready> {
         let ready = self.ready.as_ref()?;
         if self.is_observed(now) {
             return Some(ready);
         }
         let open = self.moves.last().filter(|last| last.until.is_none());
+        let effective = self.effective_release(now);
         let is_of_it = match (self.observed, open) {
             (None, _) => self.applied.is_none() && self.moves.is_empty(),
-            (Some(observed), _) if observed != self.generation => false,
-            (Some(_), Some(open)) if open.generation == self.generation => {
-                *open.release == *self.effective_release(now)
+            (Some(observed), Some(open))
+                if observed != self.generation || open.generation == self.generation =>
+            {
+                *open.release == *effective
+            }
+            (Some(observed), None) if observed != self.generation => {
+                self.applied.as_deref() == Some(effective)
             }
             (Some(_), _) => true,
         };

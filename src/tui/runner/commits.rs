@@ -120,6 +120,7 @@ pub async fn look(session: &Session) -> Option<Stands> {
         Ok::<_, crate::git::GitError>(Stands {
             state,
             remotes,
+            left_out: repository.tree.left_out_pins(),
             cluster_trouble: repository.cluster_trouble(),
         })
     });

@@ -73,7 +73,7 @@ impl State {
             Object::Pin(name) => world.pin(&key(name)).map(|pin| Subject {
                 components: vec![pin.component.clone()],
                 environment: Some(pin.environment.clone()),
-                release: Some(pin.release.to_string()),
+                release: None,
             }),
             Object::Snapshot(name) => world.snapshot(&key(name)).map(|row| Subject {
                 components: vec![row.component.clone()],

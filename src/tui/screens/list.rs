@@ -84,6 +84,12 @@ impl State {
         }
     }
 
+    /// Tells whether the other columns are shown.
+    #[cfg(test)]
+    pub fn shows_other_columns(&self) -> bool {
+        self.other
+    }
+
     /// Returns what the trail calls it.
     pub fn title(&self) -> &'static str {
         match self.kind {

@@ -413,7 +413,7 @@ impl Screen {
     /// Returns what an action would be done to.
     pub fn subject(&self, world: &World) -> Subject {
         match self {
-            Self::Matrix(state) => state.subject(world),
+            Self::Matrix(state) => state.subject(),
             Self::Plan(state) => state.subject(),
             Self::List(state) => state.subject(world),
             Self::Describe(state) => state.subject(world),
@@ -423,7 +423,7 @@ impl Screen {
             Self::Tasks(state) => state.subject(),
             Self::Log(_) | Self::Contexts(_) | Self::Help(_) => Subject::default(),
             Self::Diff(state) => state.subject(),
-            Self::Component(state) => state.subject(world),
+            Self::Component(state) => state.subject(),
             Self::Revisions(state) => state.subject(),
             Self::Since(state) => state.subject(),
         }

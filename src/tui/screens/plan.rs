@@ -122,6 +122,15 @@ impl State {
         }
     }
 
+    /// Returns the demand of the confirmation; None unless the plan waits for one.
+    #[cfg(test)]
+    pub fn demand(&self) -> Option<&crate::tui::confirm::Demand> {
+        match &self.stage {
+            Stage::Asking(_, _, confirmation) => Some(&confirmation.demand),
+            _ => None,
+        }
+    }
+
     /// Returns where its keys are looked up.
     pub fn modes(&self) -> &'static [Mode] {
         match &self.stage {
@@ -353,8 +362,7 @@ impl State {
             return;
         };
         let mut rolling = outcome.rolling.iter();
-        let overtaken =
-            rolling.find_map(|one| tasks::overtaken(turn.world, &one.pin, one.revision));
+        let overtaken = rolling.find_map(|one| one.overtaken(turn.world));
         if let Some(why) = overtaken {
             return turn.say(Level::Warning, why);
         }
@@ -460,7 +468,9 @@ impl State {
             prepared: prepared.clone(),
             reason: self.reason.clone(),
             since: turn.now,
+            target: tasks::Target::of(turn.ground),
             state: tasks::State::Applying,
+            frozen: None,
         })));
         self.stage = Stage::Applying(prepared, shown);
         self.scroll = 0;

@@ -5,6 +5,7 @@ mod data;
 mod links;
 mod marks;
 mod notices;
+mod targets;
 mod time;
 mod window;
 
@@ -352,6 +353,8 @@ fn with_tasks(mut still: Still) -> Still {
     });
     let prepared = Box::new(data::collection(&still.world, still.now));
     let task = |ticket, order: &Order, since, state| Task {
+        target: crate::tui::tasks::Target::of(&crate::tui::still::ground()),
+        frozen: None,
         ticket,
         order: order.clone(),
         prepared: prepared.clone(),

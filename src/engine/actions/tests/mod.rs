@@ -480,7 +480,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "namespace shop has 2 DeploymentPipelines (default, other), but only one is allowed; bowline refuses promotions until you delete the others | delete the pipeline that you do not need: kubectl delete deploymentpipelines.openchoreo.dev other",
+            "namespace shop has 2 DeploymentPipelines (default, other), but only one is allowed; bowline refuses promotions until you delete the others | decide which one stays, and delete the other: kubectl delete deploymentpipelines.openchoreo.dev NAME, where NAME is default or other",
         ),
     ];
     for (title, change, components, from, to, reason, expected) in table {
@@ -849,6 +849,7 @@ fn facts_hold_until_they_do_not() {
                 Fact::Release { .. } => "release",
                 Fact::Environment { .. } => "environment",
                 Fact::Path { .. } => "path",
+                Fact::OnePipeline { .. } => "one pipeline",
                 Fact::First { .. } => "first",
             })
             .collect()
