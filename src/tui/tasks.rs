@@ -96,8 +96,8 @@ pub fn overtaken(world: &World, pin: &Key, revision: i64) -> Option<String> {
 pub struct Logged {
     /// When.
     pub at: Timestamp,
-    /// The command line, of bowline where it has one, that does the same.
-    pub bowline: String,
+    /// The command lines, of bowline where it has one, that do the same.
+    pub bowline: Vec<String>,
     /// The command lines of kubectl that come closest; of git, where the target is a repository.
     pub kubectl: Vec<String>,
     /// What became of it.
@@ -107,7 +107,9 @@ pub struct Logged {
 impl Logged {
     /// Adds the whole target to the commands.
     pub fn aim(&mut self, ground: &Ground) {
-        self.bowline = ground.aimed(std::mem::take(&mut self.bowline));
+        for line in &mut self.bowline {
+            *line = ground.aimed(std::mem::take(line));
+        }
         self.kubectl = match &ground.repository {
             Some(repository) => {
                 let git = format!("git -C {} ", quoted(&repository.directory));

@@ -240,9 +240,9 @@ impl State {
                 }
             }
             Action::CopyCommand => {
-                turn.effects
-                    .push(Effect::Copy("bowline gc --dry-run".to_owned()));
-                turn.say(Level::Info, "copied bowline gc --dry-run");
+                let line = turn.ground.aimed("bowline gc --dry-run".to_owned());
+                turn.say(Level::Info, format!("copied {line}"));
+                turn.effects.push(Effect::Copy(line));
             }
             _ => return Handled::No,
         }

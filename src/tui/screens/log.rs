@@ -48,8 +48,8 @@ impl State {
     fn shown(&self, log: &[Logged]) -> Vec<usize> {
         let matcher = Matcher::new(&self.filter, &[]);
         let keeps = |logged: &Logged| {
-            let texts = [&logged.bowline, &logged.outcome].into_iter();
-            let texts = texts.chain(&logged.kubectl).map(String::as_str);
+            let texts = logged.bowline.iter().chain(&logged.kubectl);
+            let texts = texts.chain([&logged.outcome]).map(String::as_str);
             self.filter.is_empty() || matcher.keeps(&Facts::of_texts(texts), false)
         };
         let kept = log.iter().enumerate().rev();
@@ -90,7 +90,7 @@ impl State {
                     }
                     let (what, line) = match action {
                         Action::CopyCommand => ("kubectl's", logged.kubectl.join("\n")),
-                        _ => ("bowline's", logged.bowline.clone()),
+                        _ => ("bowline's", logged.bowline.join(" && ")),
                     };
                     turn.effects.push(Effect::Copy(line));
                     turn.say(Level::Info, format!("copied {what} command"));
@@ -131,7 +131,7 @@ impl State {
             .map(|(at, logged)| Line {
                 cells: vec![
                     cell(ground.clock(logged.at, sheet.now), Role::Muted),
-                    cell(&logged.bowline, Role::Text),
+                    cell(logged.bowline.join(" && "), Role::Text),
                     cell(&logged.outcome, Role::Muted),
                 ],
                 selected: at == number,
@@ -165,7 +165,9 @@ fn explain(sheet: &mut Sheet<'_>, logged: &Logged) {
             row += 1;
         }
     };
-    put(&logged.bowline, Role::Text);
+    for line in &logged.bowline {
+        put(line, Role::Text);
+    }
     put(&logged.outcome, Role::Muted);
     put("", Role::Muted);
     for line in &logged.kubectl {

@@ -212,8 +212,8 @@ impl State {
             | Action::Top
             | Action::Bottom => self.scroll_by(action, turn),
             Action::CopyCommand => {
-                let line = self.order.command_line(self.typed_reason().as_deref());
-                let line = turn.ground.aimed(line);
+                let reason = self.typed_reason();
+                let line = self.order.aimed(reason.as_deref(), turn.ground);
                 turn.effects.push(Effect::Copy(line));
                 turn.say(Level::Info, "the command line is on the clipboard");
             }

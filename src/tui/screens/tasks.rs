@@ -144,8 +144,7 @@ impl State {
             }
             Action::CopyCommand | Action::Copy => {
                 if let Some(task) = tasks.iter().rev().nth(at) {
-                    let line = task.order.command_line(task.reason.as_deref());
-                    let line = turn.ground.aimed(line);
+                    let line = task.order.aimed(task.reason.as_deref(), turn.ground);
                     turn.say(Level::Info, format!("copied {line}"));
                     turn.effects.push(Effect::Copy(line));
                 }
@@ -236,6 +235,7 @@ fn explain(sheet: &mut Sheet<'_>, scene: &Scene<'_>, task: &Task) {
     if let Some(reason) = &task.reason {
         put(&format!("reason: {reason}"), Role::Text);
     }
-    let line = task.order.command_line(task.reason.as_deref());
-    put(&scene.model.ground.aimed(line), Role::Muted);
+    let ground = &scene.model.ground;
+    let line = task.order.aimed(task.reason.as_deref(), ground);
+    put(&line, Role::Muted);
 }

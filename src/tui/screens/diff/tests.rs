@@ -56,7 +56,7 @@ fn flags(flow: Option<&str>) -> Value {
     map
 }
 
-fn compare() -> Compare {
+pub(in crate::tui::screens) fn compare() -> Compare {
     let named = |kind: &str, name: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, "spec": {"port": 80}});
     let token = |text: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "checkout-token"}, "data": {"token": text}});
     let budget = json!({
@@ -95,7 +95,7 @@ fn compare() -> Compare {
 }
 
 /// A screen with a diff in front, asked for from the matrix.
-fn opened(compare: Compare) -> Still {
+pub(in crate::tui::screens) fn opened(compare: Compare) -> Still {
     let mut still = Still::of(shop());
     let effects = press(&mut still, "d");
     let ticket = asked(&effects).unwrap().0;

@@ -171,7 +171,7 @@ impl Outcome {
     pub fn logged(&self, task: &Task, at: Timestamp) -> Logged {
         Logged {
             at,
-            bowline: task.order.command_line(task.reason.as_deref()),
+            bowline: task.order.command_lines(task.reason.as_deref()),
             kubectl: match &self.commit {
                 Some(commit) => vec![format!("git show {commit}")],
                 None => task.prepared.kubectl(),

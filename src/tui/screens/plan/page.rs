@@ -284,9 +284,8 @@ impl Page {
             self.editor = u16::try_from(most).unwrap_or(1);
         }
         self.message(state, sight, confirmation);
-        let same = sight
-            .ground
-            .aimed(state.order.command_line(state.typed_reason().as_deref()));
+        let reason = state.typed_reason();
+        let same = state.order.aimed(reason.as_deref(), sight.ground);
         let same = sight.label("same as", &same, Role::Muted);
         self.rule = self.fixed() + 2 <= height;
         let mut below = true;
