@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::connect::{self, Connection, Options};
 use super::error::{Error, Exit};
+use crate::connect::Address;
 use crate::engine::plan::Asked;
 use crate::engine::rules::Refusal;
 use crate::engine::whoami::{self, Whoami};
@@ -138,14 +139,16 @@ fn not_live(world: &World, sources: &[Source]) -> Error {
         .with_hint("check the connection with kubectl cluster-info; --request-timeout waits longer")
 }
 
-pub(super) fn refused(refusals: Vec<Refusal>) -> Error {
+/// Words refusals; the commands of their hints name the target.
+pub(super) fn refused(refusals: Vec<Refusal>, address: &Address) -> Error {
     let exit = match refusals.first() {
         Some(refusal) if refusal.is_stale() => Exit::Conflict,
         Some(refusal) if refusal.is_rule() => Exit::Refused,
         _ => Exit::Failed,
     };
     let messages: Vec<_> = refusals.iter().map(ToString::to_string).collect();
-    let hints = refusals.iter().filter_map(Refusal::hint);
+    let aim = |line: &str| address.bowline(line);
+    let hints = refusals.iter().filter_map(|refusal| refusal.hint(&aim));
     hints.fold(Error::new(exit, messages.join("\n")), Error::and_hint)
 }
 

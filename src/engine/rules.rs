@@ -11,7 +11,7 @@ use super::world::{Freshness, Key, Pin, ReleaseRow, Source, World};
 use crate::api::environment::{DeploymentPipelineSpec, EnvironmentSpec, PipelineFault};
 use crate::api::pin::Hold;
 use crate::api::release::Verdict;
-use crate::text;
+use crate::text::{self, quoted};
 
 /// Why an action is not planned.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -310,7 +310,10 @@ impl Refusal {
 
     /// Tells whether which release was good is not known, so that somebody has to name one.
     pub fn is_about_last_good(&self) -> bool {
-        matches!(self, Self::NotObserved { .. } | Self::NoController { .. })
+        matches!(
+            self,
+            Self::NoLastGood { .. } | Self::NotObserved { .. } | Self::NoController { .. }
+        )
     }
 
     /// Tells whether the action becomes possible once a controller has run.
@@ -326,22 +329,34 @@ impl Refusal {
         matches!(self, Self::Stale { .. } | Self::Loading { .. })
     }
 
-    /// Says what the person can do.
-    pub fn hint(&self) -> Option<String> {
+    /// Returns what the user can do on the command line. `aim` adds the target to a command, so that it acts
+    /// in the same place wherever the user pastes it.
+    pub fn hint(&self, aim: &dyn Fn(&str) -> String) -> Option<String> {
+        let at = |component: &str, environment: &str| {
+            format!(
+                "{} --environment {}",
+                quoted(component),
+                quoted(environment)
+            )
+        };
         Some(match self {
             Self::NoPin {
                 component,
                 environment,
             } => {
-                format!("bowline deploy {component} --environment {environment}, or promote to it")
+                let deploy = aim(&format!("bowline deploy {}", at(component, environment)));
+                format!("promote to it, or: {deploy}")
             }
             Self::NameTaken { .. } => {
                 "a ReleasePin is named {component}-{environment}; rename the component or the environment"
                     .to_owned()
             }
-            Self::NoRelease { .. } => "bowline release list prints all of them".to_owned(),
+            Self::NoRelease { .. } => {
+                format!("{} prints all of them", aim("bowline release list"))
+            }
             Self::Bad { release } => {
-                format!("choose another release; if this one is good: bowline mark good {release}")
+                let good = aim(&format!("bowline mark good {}", quoted(release)));
+                format!("choose another release; if this one is good: {good}")
             }
             Self::Deleting { .. } => "choose another release".to_owned(),
             Self::NoPath { from, leads, .. } => match leads.is_empty() {
@@ -368,27 +383,49 @@ impl Refusal {
                 component,
                 environment,
                 ..
-            } => format!("bowline unpin {component} --environment {environment}"),
+            } => aim(&format!("bowline unpin {}", at(component, environment))),
             Self::OwnedByGit {
                 component,
                 environment,
                 release,
                 ..
             } => format!(
-                "change it in git: bowline --repo DIR deploy {component} --environment {environment} --release {release}"
+                "change it in git: bowline --repo DIR deploy {} --release {}",
+                at(component, environment),
+                quoted(release)
             ),
             Self::NoReason { .. } | Self::NoNote { .. } => "add --reason".to_owned(),
-            Self::KindsAbsent { .. } => "bowline install installs them".to_owned(),
+            Self::KindsAbsent { .. } => format!("{} installs them", aim("bowline install")),
             Self::Stale { .. } | Self::Loading { .. } => "try again in a moment".to_owned(),
-            Self::NoLastGood { .. } | Self::NotObserved { .. } | Self::NoController { .. } => {
-                "name the release: --to RELEASE, or --to-revision N; bowline history prints them"
-                    .to_owned()
+            Self::NoLastGood {
+                component,
+                environment,
+                ..
+            }
+            | Self::NotObserved {
+                component,
+                environment,
+                ..
+            }
+            | Self::NoController {
+                component,
+                environment,
+                ..
+            } => {
+                let history = aim(&format!("bowline history {}", at(component, environment)));
+                format!("name the release: --to RELEASE, or --to-revision N; {history} prints them")
             }
             Self::NothingBefore { pin, .. } => {
-                format!("to remove it: bowline delete releasepins.openchoreo.dev {pin}")
+                let delete = format!("bowline delete releasepins.openchoreo.dev {}", quoted(pin));
+                format!("to remove it: {}", aim(&delete))
             }
-            Self::NotOnRecord { .. } => {
-                "bowline history lists the revisions; rollback --to RELEASE chooses one".to_owned()
+            Self::NotOnRecord {
+                component,
+                environment,
+                ..
+            } => {
+                let history = aim(&format!("bowline history {}", at(component, environment)));
+                format!("{history} lists the revisions; rollback --to RELEASE chooses one")
             }
             Self::BadRetention { .. } => "correct it, or use --min-age".to_owned(),
             Self::NoHold { .. } => "name one with --hold ID".to_owned(),

@@ -41,8 +41,8 @@ impl Order {
             Self::Move(desk::Order::Deploy { .. }) => "deploy",
             Self::Move(desk::Order::Promote(_)) => "promote",
             Self::Move(desk::Order::Rollback { .. }) => "rollback",
-            Self::Move(desk::Order::Pin(_)) => "hold",
-            Self::Move(desk::Order::Unpin(_)) => "unhold",
+            Self::Move(desk::Order::Pin(_)) => "pin",
+            Self::Move(desk::Order::Unpin(_)) => "unpin",
             Self::Move(desk::Order::Undo(_)) => "undo",
             Self::Move(desk::Order::Set(orders)) => orders
                 .first()

@@ -164,6 +164,11 @@ impl<'a> Session<'a> {
         session::component(&self.connection, named.as_deref())
     }
 
+    /// Returns the address of the target, for the commands of hints.
+    fn address(&self) -> Address {
+        Address::of(&self.connection, self.options, self.environment)
+    }
+
     fn beside(&self) -> Beside<'_> {
         Beside {
             connection: &self.connection,
@@ -178,17 +183,17 @@ impl<'a> Session<'a> {
     async fn plan(&self, order: &Order, say: &mut dyn FnMut(String)) -> Result<Draft, Error> {
         let refusals = match self.desk().draft(order, &self.asked).await {
             Err(NoDraft::Refused(refusals)) => refusals,
-            drafted => return drafted.map_err(not_planned),
+            drafted => return drafted.map_err(|error| not_planned(error, &self.address())),
         };
         if !refusals.iter().any(Refusal::waits_for_controller)
             || !observing::is_unattended(&self.connection).await
         {
-            return Err(refused(refusals));
+            return Err(refused(refusals, &self.address()));
         }
         let how = observing::how_to_go_on(self.options);
         let unready: Vec<(Key, &str)> = refusals.iter().filter_map(|it| self.unready(it)).collect();
         if unready.is_empty() || self.connection.readonly.is_some() {
-            return Err(refused(refusals).and_hint(how));
+            return Err(refused(refusals, &self.address()).and_hint(how));
         }
         say("no process runs the controllers of this store: they run here until the rollout is at its end".to_owned());
         let settled = |world: &World| {
@@ -203,8 +208,10 @@ impl<'a> Session<'a> {
             self.desk().draft(order, &self.asked).await
         };
         match self.beside().until(again).await? {
-            Err(NoDraft::Refused(refusals)) => Err(refused(refusals).and_hint(how)),
-            drafted => drafted.map_err(not_planned),
+            Err(NoDraft::Refused(refusals)) => {
+                Err(refused(refusals, &self.address()).and_hint(how))
+            }
+            drafted => drafted.map_err(|error| not_planned(error, &self.address())),
         }
     }
 
@@ -234,7 +241,7 @@ impl<'a> Session<'a> {
             };
             match self.changes.dry_run {
                 true => say(format!("{lacks}: without --reason bowline refuses it")),
-                false => return Err(refused(vec![lacks])),
+                false => return Err(refused(vec![lacks], &self.address())),
             }
         }
         let options = diff::Options::default();
@@ -265,10 +272,11 @@ impl<'a> Session<'a> {
             self.confirm(&draft.plan, &shown, None)?;
         }
         let made = self.desk().make(&mut draft, &self.asked).await;
-        made.map_err(not_planned)?.into_iter().for_each(&mut *say);
+        let made = made.map_err(|error| not_planned(error, &self.address()))?;
+        made.into_iter().for_each(&mut *say);
         let plan = draft.plan;
         let clock = self.server.clock();
-        let address = Address::of(&self.connection, self.options, self.environment);
+        let address = self.address();
         let client = &self.connection.client;
         let became = applied::apply(client, &plan, &clock, &address, say).await;
         let exit = self.follow(&plan, &became, say).await;
@@ -376,9 +384,9 @@ pub(super) fn not_shown(error: PreviewError) -> Error {
     }
 }
 
-fn not_planned(error: NoDraft) -> Error {
+fn not_planned(error: NoDraft, address: &Address) -> Error {
     match error {
-        NoDraft::Refused(refusals) => refused(refusals),
+        NoDraft::Refused(refusals) => refused(refusals, address),
         NoDraft::Catalog(error) => error.into(),
         NoDraft::Reference(error) => error.into(),
         NoDraft::Target(error) => error.into(),

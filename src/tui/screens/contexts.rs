@@ -217,7 +217,7 @@ impl State {
                     "no kubeconfig with contexts; the target is {}",
                     ground.target
                 ),
-                _ => "no row matches the filter; esc clears it".to_owned(),
+                _ => scene.no_match(),
             };
             sheet.line(2).skip(MARGIN).put(&words, Role::Muted);
         }

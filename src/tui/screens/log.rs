@@ -111,8 +111,10 @@ impl State {
         }
         let shown = self.shown(log);
         if shown.is_empty() {
-            let words = "no row matches the filter; esc clears it";
-            sheet.line(1).skip(MARGIN).put(words, Role::Muted);
+            sheet
+                .line(1)
+                .skip(MARGIN)
+                .put(&scene.no_match(), Role::Muted);
             return;
         }
         let number = self.position(&shown);
@@ -145,18 +147,16 @@ impl State {
         table::draw(&mut sheet.rows(0, height), COLUMNS, &lines, window);
         let selected = shown.get(number).and_then(|at| log.get(*at));
         if let Some(logged) = selected.filter(|_| pane > 0) {
-            explain(&mut sheet.rows(height, pane), logged);
+            explain(&mut sheet.rows(height, pane), scene, logged);
         }
     }
 }
 
 /// Draws the commands of one line in full.
-fn explain(sheet: &mut Sheet<'_>, logged: &Logged) {
-    sheet.rule(
-        0,
-        "y copies the bowline command, Y the kubectl command",
-        Role::Title,
-    );
+fn explain(sheet: &mut Sheet<'_>, scene: &Scene<'_>, logged: &Logged) {
+    let (bowline, kubectl) = (scene.keys(Action::Copy), scene.keys(Action::CopyCommand));
+    let words = format!("{bowline} copies the bowline command, {kubectl} the kubectl command");
+    sheet.rule(0, &words, Role::Title);
     let width = usize::from(sheet.width().saturating_sub(MARGIN + 1));
     let mut row = 1;
     let mut put = |words: &str, role| {

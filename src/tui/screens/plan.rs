@@ -29,6 +29,7 @@ use crate::engine::actions::rollback::Target;
 use crate::engine::desk;
 use crate::engine::diff::Diff;
 use crate::engine::repository::Proposal;
+use crate::engine::world::Key;
 use crate::tui::action::{Action, Mode};
 use crate::tui::confirm::{Confirmation, Demand};
 use crate::tui::effect::{
@@ -363,7 +364,7 @@ impl State {
     }
 
     /// Returns where a revision has to be chosen, because which one was good is not known.
-    fn choosing(&self, refused: &Refused) -> Option<Place> {
+    fn choosing(&self, refused: &Refused, turn: &Turn<'_>) -> Option<Place> {
         let Order::Move(desk::Order::Rollback {
             component,
             environment,
@@ -373,9 +374,11 @@ impl State {
         else {
             return None;
         };
-        refused
-            .chooses_revision
-            .then(|| Place::new(component, environment))
+        let key = Key::new(&turn.ground.namespace, component);
+        let pin = turn.world.pin_of(&key, environment)?;
+        // A single revision leaves nothing to choose.
+        let chooses = refused.chooses_revision && pin.generation > 1;
+        chooses.then(|| Place::new(component, environment))
     }
 
     /// Says why the plan cannot be applied, whatever the user types.
@@ -392,13 +395,7 @@ impl State {
             return Some(format!("read-only: {why}"));
         }
         if is_idle(prepared) {
-            let words = match **prepared {
-                Prepared::Collection(_) => {
-                    "nothing can be deleted: all objects are in use, among the newest, or too young"
-                }
-                Prepared::Moves(_) | Prepared::Mark(_) => "Already running this release",
-            };
-            return Some(words.to_owned());
+            return Some(outcome::already(prepared).to_owned());
         }
         if self
             .files
@@ -491,13 +488,15 @@ impl State {
                 self.stage = Stage::Asking(prepared, shown, Box::new(confirmation));
                 self.check(turn);
             }
-            Answer::Planned(Err(refused)) => match self.choosing(&refused) {
+            Answer::Planned(Err(refused)) => match self.choosing(&refused, turn) {
                 Some(place) => {
                     let why = refused.why.join("; ");
                     let opened = revisions::State::open(place, turn);
                     turn.wishes.push(Wish::Close);
                     turn.open(Screen::Revisions(Box::new(opened)));
-                    let words = format!("{why}: choose a revision and press R to roll back to it");
+                    let modes = &[Mode::List, Mode::Global];
+                    let keys = turn.look.keymap.keys_or_word(modes, Action::Rollback);
+                    let words = format!("{why}: choose a revision; {keys} rolls back to it");
                     turn.say(Level::Warning, words);
                 }
                 None => self.stage = Stage::Refused(refused),
