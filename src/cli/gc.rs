@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Outcome;
 use super::commits;
 use super::confirm;
-use super::connect::{self, Environment, Options};
+use super::connect::{self, Address, Environment, Options};
 use super::error::{Error, Exit, Failures};
 use super::output::{self, Format};
 use super::session::{Server, live, refused};
@@ -73,7 +73,9 @@ pub async fn run(
             min_age: arguments.min_age,
         };
         let asked = server.asked(&connection, arguments.reason.clone());
-        gc::plan(&feed.world(), &command, &asked).map_err(|refusal| refused(vec![refusal]))?
+        let address = Address::of(&connection, options, environment);
+        let planned = gc::plan(&feed.world(), &command, &asked);
+        planned.map_err(|refusal| refused(vec![refusal], &address))?
     };
     if connection.repository.is_none() {
         let checked = collect::check_rendered(&connection.client, &connection.namespace).await;
@@ -123,7 +125,8 @@ pub async fn run(
         clock: &clock,
         remembers: REMEMBERS,
     };
-    carry_out(&collector, arguments.output, say).await
+    let address = Address::of(&connection, options, environment);
+    carry_out(&collector, &address, arguments.output, say).await
 }
 
 /// Removes the files of what goes, in one commit.
@@ -150,6 +153,7 @@ async fn commit(
 
 async fn carry_out(
     collector: &Collector<'_>,
+    address: &Address,
     format: Format,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
@@ -187,7 +191,7 @@ async fn carry_out(
     }
     match ended {
         Ok(()) => {}
-        Err(CollectError::Refused(refusal)) => failures.add(refused(vec![refusal]), say),
+        Err(CollectError::Refused(refusal)) => failures.add(refused(vec![refusal], address), say),
         Err(CollectError::Target(error)) => failures.add(error.into(), say),
     }
     if stop() {

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::Outcome;
 use super::commits;
 use super::confirm;
-use super::connect::{self, Environment, Options};
+use super::connect::{self, Address, Environment, Options};
 use super::error::{Error, Exit};
 use super::output::{self, Format};
 use super::session::{Server, live, refused};
@@ -92,7 +92,8 @@ pub async fn run(
         let asked = server.asked(&connection, arguments.reason.clone());
         let planned = mark::plan(&feed.world(), &command, &asked);
         let planned = planned.and_then(|plan| plan.noted().map(|()| plan));
-        planned.map_err(|refusal| refused(vec![refusal]))?
+        let address = Address::of(&connection, options, environment);
+        planned.map_err(|refusal| refused(vec![refusal], &address))?
     };
     plan.warnings.iter().cloned().for_each(&mut *say);
     let release = &arguments.release;

@@ -12,6 +12,7 @@ use super::config::NoConfig;
 use super::{Target, kinds};
 use crate::embedded::OpenError;
 use crate::embedded::tree::TreeError;
+use crate::text::quoted;
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
@@ -219,7 +220,7 @@ impl Error {
     /// Makes the error of a target that does not have some kinds.
     pub fn absent(target: &Target, absent: &[ApiResource]) -> Self {
         let flag = match target {
-            Target::Context { name, .. } => format!(" --context {name}"),
+            Target::Context { name, .. } => format!(" --context {}", quoted(name)),
             Target::Pod | Target::Embedded { .. } | Target::Repository { .. } => String::new(),
         };
         Error::KindsAbsent {

@@ -19,6 +19,7 @@ use crate::engine::collect::Collected;
 use crate::engine::diff::Diff;
 use crate::engine::repository::{Committed, Proposal, Pushed};
 use crate::engine::revisions::{Pinned, Revisions};
+use crate::engine::rules::Refusal;
 use crate::engine::world::Key;
 use crate::git::State;
 
@@ -280,11 +281,13 @@ pub struct Stands {
 }
 
 /// Why there is no plan, and what to do.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Refused {
     /// Why.
     pub why: Vec<String>,
-    /// What to do.
+    /// The rules that refuse it; their hints name keys.
+    pub refusals: Vec<Refusal>,
+    /// What else to do.
     pub hints: Vec<String>,
     /// Whether a person can go on by choosing a revision.
     pub chooses_revision: bool,

@@ -58,7 +58,7 @@ pub fn pushed(model: &mut Model, now: Timestamp, pushed: Result<Pushed, Refused>
     };
     model.log.push(Logged {
         at: now,
-        bowline: line,
+        bowline: vec![line],
         kubectl: Vec::new(),
         outcome: words.clone(),
     });

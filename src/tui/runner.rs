@@ -268,7 +268,7 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
         return tell(Answer::Planned(Err(Refused {
             hints: error.hint().into_iter().collect(),
             why: vec![error.to_string()],
-            chooses_revision: false,
+            ..Refused::default()
         })));
     }
     let cleared = match commits::begin(session, &order).await {
@@ -284,8 +284,8 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
     let operation = uuid::Uuid::new_v4().to_string();
     let asked = session.asked(operation, None);
     let refused = |refusal: Refusal| Refused {
-        hints: refusal.hint().into_iter().collect(),
         why: vec![refusal.to_string()],
+        refusals: vec![refusal],
         ..Refused::default()
     };
     let planned = match order {
@@ -303,8 +303,9 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
             Ok(draft) => Ok(Prepared::Moves(Box::new(draft))),
             Err(NoDraft::Refused(refusals)) => Err(Refused {
                 why: refusals.iter().map(ToString::to_string).collect(),
-                hints: refusals.iter().filter_map(Refusal::hint).collect(),
                 chooses_revision: refusals.iter().all(Refusal::is_about_last_good),
+                refusals,
+                ..Refused::default()
             }),
             Err(NoDraft::Target(error)) => Err(explain(&error).into()),
             Err(NoDraft::Reference(error)) => Err(Refused {

@@ -167,8 +167,8 @@ pub fn arrive(tasks: &mut [Task], ground: &Ground) {
 pub struct Logged {
     /// When.
     pub at: Timestamp,
-    /// The command line, of bowline where it has one, that does the same.
-    pub bowline: String,
+    /// The command lines, of bowline where it has one, that do the same.
+    pub bowline: Vec<String>,
     /// The command lines of kubectl that come closest; of git, where the target is a repository.
     pub kubectl: Vec<String>,
     /// What became of it.
@@ -178,7 +178,9 @@ pub struct Logged {
 impl Logged {
     /// Adds the whole target to the commands.
     pub fn aim(&mut self, target: &Target) {
-        self.bowline = target.address.bowline(&self.bowline);
+        for line in &mut self.bowline {
+            *line = target.address.bowline(line);
+        }
         self.kubectl = match &target.repository {
             Some(directory) => {
                 let git = format!("git -C {} ", quoted(directory));
@@ -229,8 +231,8 @@ impl Task {
 
     /// Returns the command line that does the same, in the target of the task.
     pub fn command_line(&self) -> String {
-        let line = self.order.command_line(self.reason.as_deref());
-        self.target.address.bowline(&line)
+        let reason = self.reason.as_deref();
+        self.order.aimed(reason, &self.target.address)
     }
 
     /// Says how far it is, by what the watches tell.

@@ -158,7 +158,7 @@ fn turn<T>(
         now,
         ground: &model.ground,
         size: model.size,
-        body: super::view::body(model),
+        body: super::view::body(model, now),
         look: &model.look,
         tasks: &model.tasks,
         log: &model.log,
@@ -324,12 +324,9 @@ fn pressed(
             let unknown = Key::print(&model.pressed);
             model.pressed.clear();
             if !modes.contains(&Mode::Text) {
-                say(
-                    model,
-                    now,
-                    Level::Info,
-                    format!("{unknown} has no action here; ? lists the keys"),
-                );
+                let keys = model.look.keymap.keys_or_word(modes, Action::Help);
+                let words = format!("{unknown} has no action here; {keys} lists the keys");
+                say(model, now, Level::Info, words);
             }
         }
     }
@@ -384,12 +381,12 @@ pub(super) fn run(
         Action::Quit | Action::Leave => quit(model, now, effects),
         Action::Back | Action::HistoryBack => close(model),
         Action::Interrupt => match model.stack.len() {
-            1 => say(
-                model,
-                now,
-                Level::Info,
-                "no operation is running; q quits bowline",
-            ),
+            1 => {
+                let keymap = &model.look.keymap;
+                let keys = keymap.keys_or_word(model.front().modes(), Action::Quit);
+                let words = format!("no operation is running; {keys} quits bowline");
+                say(model, now, Level::Info, words);
+            }
             _ => close(model),
         },
         Action::HistoryForth => {

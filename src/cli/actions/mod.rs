@@ -175,6 +175,11 @@ impl<'a> Session<'a> {
         session::component(&self.connection, named.as_deref())
     }
 
+    /// Returns the address of the target, for the commands of hints.
+    fn address(&self) -> Address {
+        Address::of(&self.connection, self.options, self.environment)
+    }
+
     fn beside(&self) -> Beside<'_> {
         Beside {
             connection: &self.connection,
@@ -189,19 +194,19 @@ impl<'a> Session<'a> {
     async fn plan(&self, order: &Order, say: &mut dyn FnMut(String)) -> Result<Draft, Error> {
         let refusals = match self.desk().draft(order, &self.asked).await {
             Err(NoDraft::Refused(refusals)) => refusals,
-            drafted => return drafted.map_err(not_planned),
+            drafted => return drafted.map_err(|error| not_planned(error, &self.address())),
         };
         if !refusals.iter().any(Refusal::waits_for_controller)
             || !observing::is_unattended(&self.connection).await
         {
-            return Err(refused(refusals));
+            return Err(refused(refusals, &self.address()));
         }
         let how = observing::how_to_continue(&observing::address(&self.beside()));
         let unready: Vec<(Key, &str)> = refusals.iter().filter_map(|it| self.unready(it)).collect();
         // Controllers write to the store, which a dry run and read-only mode do not.
         let writes = !self.changes.dry_run && self.connection.readonly.is_none();
         if unready.is_empty() || !writes {
-            return Err(refused_without_controller(&refusals, how));
+            return Err(refused_without_controller(&refusals, how, &self.address()));
         }
         say("no process runs the controllers of this store: bowline runs them until the rollout has ended".to_owned());
         let settled = |world: &World| {
@@ -216,8 +221,10 @@ impl<'a> Session<'a> {
             self.desk().draft(order, &self.asked).await
         };
         match self.beside().until(again).await? {
-            Err(NoDraft::Refused(refusals)) => Err(refused_without_controller(&refusals, how)),
-            drafted => drafted.map_err(not_planned),
+            Err(NoDraft::Refused(refusals)) => {
+                Err(refused_without_controller(&refusals, how, &self.address()))
+            }
+            drafted => drafted.map_err(|error| not_planned(error, &self.address())),
         }
     }
 
@@ -247,7 +254,7 @@ impl<'a> Session<'a> {
             };
             match self.changes.dry_run {
                 true => say(format!("{lacks}; without --reason bowline refuses it")),
-                false => return Err(refused(vec![lacks])),
+                false => return Err(refused(vec![lacks], &self.address())),
             }
         }
         let options = diff::Options::default();
@@ -278,10 +285,11 @@ impl<'a> Session<'a> {
             self.confirm(&draft.plan, &shown, None)?;
         }
         let made = self.desk().make(&mut draft, &self.asked).await;
-        made.map_err(not_planned)?.into_iter().for_each(&mut *say);
+        let made = made.map_err(|error| not_planned(error, &self.address()))?;
+        made.into_iter().for_each(&mut *say);
         let plan = draft.plan;
         let clock = self.server.clock();
-        let address = Address::of(&self.connection, self.options, self.environment);
+        let address = self.address();
         let client = &self.connection.client;
         let became = applied::apply(client, &plan, &clock, &address, say).await;
         let exit = self.follow(&plan, &became, say).await;
@@ -388,9 +396,9 @@ pub(super) fn not_shown(error: PreviewError) -> Error {
     }
 }
 
-fn not_planned(error: NoDraft) -> Error {
+fn not_planned(error: NoDraft, address: &Address) -> Error {
     match error {
-        NoDraft::Refused(refusals) => refused(refusals),
+        NoDraft::Refused(refusals) => refused(refusals, address),
         NoDraft::Catalog(error) => error.into(),
         NoDraft::Reference(error) => error.into(),
         NoDraft::Target(error) => error.into(),

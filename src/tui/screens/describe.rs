@@ -9,7 +9,7 @@ use super::{Handled, Scene};
 use crate::api::release::Revision;
 use crate::engine::world::{Key, World};
 use crate::text;
-use crate::tui::action::Action;
+use crate::tui::action::{Action, Mode};
 use crate::tui::effect::{Answer, Effect, Object, Ticket};
 use crate::tui::filter::{Facts, Filter, Matcher};
 use crate::tui::model::{Ground, Level, Subject, Turn};
@@ -165,7 +165,11 @@ impl State {
                 };
                 match self.found.get(self.hit) {
                     Some(at) => self.top = at.saturating_sub(2),
-                    None => turn.say(Level::Info, "no search; press / to search"),
+                    None => {
+                        let modes = &[Mode::Diff, Mode::List, Mode::Global];
+                        let keys = turn.look.keymap.keys_or_word(modes, Action::Filter);
+                        turn.say(Level::Info, format!("no search; {keys} searches"));
+                    }
                 }
             }
             Action::Copy => {

@@ -16,11 +16,11 @@ use crate::tui::widgets::{scrolled, wrap};
 
 const COLUMNS: &[Column] = &[
     Column::new("", 1, 100),
-    Column::new("SINCE", 5, 60).right(),
-    Column::new("WHAT", 8, 95),
-    Column::new("OF", 12, 98),
-    Column::new("HOW FAR", 12, 90),
-    Column::new("WHY", 12, 45),
+    Column::new("AGE", 5, 60).right(),
+    Column::new("ACTION", 8, 95),
+    Column::new("SUBJECT", 12, 98),
+    Column::new("STATUS", 12, 90),
+    Column::new("REASON", 12, 45),
 ];
 
 /// Which task is selected.

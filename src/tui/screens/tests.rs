@@ -2,6 +2,7 @@
 
 mod contexts;
 mod data;
+mod every;
 mod links;
 mod marks;
 mod notices;
@@ -379,13 +380,13 @@ fn with_tasks(mut still: Still) -> Still {
     still.model.log = vec![
         Logged {
             at: at("13:10:04"),
-            bowline: collect.command_line(None),
+            bowline: collect.command_lines(None),
             kubectl: prepared.kubectl(),
             outcome: "3 removed".into(),
         },
         Logged {
             at: at("13:58:02"),
-            bowline: rollback.command_line(Some("errors up since 13:41")),
+            bowline: rollback.command_lines(Some("errors up since 13:41")),
             kubectl: vec!["kubectl patch releasepins.openchoreo.dev checkout-service-production --namespace shop --type merge --patch '{\"spec\":{\"releaseRef\":{\"name\":\"checkout-service-v1.2.1\"}}}'".into()],
             outcome: "checkout-service in production now runs checkout-service-v1.2.1, revision 3".into(),
         },

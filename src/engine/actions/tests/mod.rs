@@ -173,7 +173,7 @@ fn shown(plan: &Plan) -> String {
 
 fn told(refusal: &Refusal) -> String {
     let hint = refusal
-        .hint()
+        .hint(&str::to_owned)
         .map(|hint| format!(" | {hint}"))
         .unwrap_or_default();
     format!("{refusal}{hint}")
@@ -279,7 +279,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "search is not deployed in dev | bowline deploy search --environment dev, or promote to it",
+            "search is not deployed in dev | promote to it, or: bowline deploy search --environment dev",
         ),
         (
             "an unknown environment",
@@ -644,7 +644,7 @@ fn rollbacks() {
             NONE,
             last.clone(),
             true,
-            "cart has no earlier release in staging that was healthy when it was replaced | name the release with --to RELEASE or --to-revision N; bowline history lists them",
+            "cart has no earlier release in staging that was healthy when it was replaced | name the release with --to RELEASE or --to-revision N; bowline history cart --environment staging lists them",
         ),
         (
             "what was good is gone",

@@ -107,7 +107,7 @@ fn undoing() {
                     json!({"subject": {"uid": "another pin"}}),
                 ),
             ],
-            "revision 2 of cart in staging is not recorded | bowline history lists the revisions; rollback --to RELEASE chooses one",
+            "revision 2 of cart in staging is not recorded | bowline history cart --environment staging lists the revisions; rollback --to RELEASE chooses one",
         ),
     ];
     for (title, change, entries, expected) in table {

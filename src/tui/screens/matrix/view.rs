@@ -6,6 +6,7 @@ use crate::engine::matrix::{Cell, Columns, Health};
 use crate::engine::past::Recorded;
 use crate::engine::world::{Freshness, Source};
 use crate::text;
+use crate::tui::action::Action;
 use crate::tui::pen::{Glyphs, Pen, Sheet};
 use crate::tui::roster::{Seen, Sort};
 use crate::tui::screens::Scene;
@@ -458,7 +459,10 @@ fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         ],
         Freshness::Live => vec![
             format!("nothing is deployed in namespace {namespace} yet"),
-            "bowline apply -f deploy/examples -R applies an example; D deploys a component; :ns NAME switches the namespace".to_owned(),
+            format!(
+                "bowline apply -f deploy/examples -R applies an example; {} deploys a component; :ns NAME switches the namespace",
+                scene.keys(Action::Deploy)
+            ),
         ],
     };
     for (row, line) in (2..).zip(&words) {

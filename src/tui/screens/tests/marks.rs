@@ -32,7 +32,7 @@ fn what_is_marked_in_several_environments_is_not_taken_for_nothing() {
             .keys("\"checkout\"")
             .keys("enter *")
             .keys(key);
-        still.shows("the marked cells are in several environments");
+        still.shows("the marked rows are in several environments");
     }
 }
 
