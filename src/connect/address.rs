@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::{Connection, Environment, Options, Target};
 use crate::text::quoted;
 
-/// What leads to one target: paths are absolute.
+/// The flags and variables that lead to one target; paths are absolute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Address {
     /// The kubeconfig files that were read.
