@@ -15,7 +15,7 @@ use crate::engine::world::World;
 pub struct Demand {
     /// These words, in this order.
     pub words: Vec<String>,
-    /// What the last of the words counts; None if it is a name.
+    /// The objects that the last word counts; None if the last word is a name.
     pub counts: Option<&'static str>,
     /// Whether a reason has to follow.
     pub reason: bool,

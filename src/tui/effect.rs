@@ -287,7 +287,7 @@ pub struct Refused {
     pub why: Vec<String>,
     /// The rules that refuse it; their hints name keys.
     pub refusals: Vec<Refusal>,
-    /// What else to do.
+    /// Hints that no refusal gives.
     pub hints: Vec<String>,
     /// Whether a person can go on by choosing a revision.
     pub chooses_revision: bool,

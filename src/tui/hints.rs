@@ -1,4 +1,4 @@
-//! What a user can do about a refusal, by the keys that do it.
+//! Hints about refusals for the terminal UI: they name keys.
 
 use super::action::{Action, Mode};
 use super::keymap::Keymap;

@@ -18,7 +18,7 @@ use crate::engine::actions::undo::Undo;
 use crate::engine::desk;
 use crate::engine::world::{Key, World};
 
-/// Says why what is selected is in no environment.
+/// Says why the selection has no environment.
 fn nowhere(subject: &Subject) -> String {
     match &subject.release {
         Some(release) => format!("{release} runs in no environment; select a cell of the matrix"),

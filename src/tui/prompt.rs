@@ -34,7 +34,7 @@ pub struct Prompt {
     pub before: String,
     /// The search, where somewhere to jump to is looked for.
     pub jump: Option<Box<Jump>>,
-    /// Whether the namespaces of the target were asked for.
+    /// Whether this line has asked for the namespaces of the target.
     pub asked: bool,
     /// The text that the offers complete, while a key goes from one offer to the next.
     pub stem: Option<String>,

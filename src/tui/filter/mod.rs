@@ -183,7 +183,8 @@ pub fn words(text: &str) -> Read {
     words_but(text, &["re"])
 }
 
-/// Reads what is looked for in a list whose rows have no fields: words and expressions. A field is a mistake.
+/// Reads the words and expressions that a user searches for in a list whose rows have no fields. A field is
+/// a mistake.
 pub fn list_words(text: &str) -> Read {
     words_but(text, &read::FIELDS)
 }

@@ -475,7 +475,7 @@ impl Scene<'_> {
         self.model.look.keymap.keys_or_word(modes, action)
     }
 
-    /// Says that the filter keeps no row.
+    /// Words an empty list, with the key that clears its filter.
     pub fn no_match(&self) -> String {
         let keys = self.keys(Action::Back);
         format!("no row matches the filter; {keys} clears it")

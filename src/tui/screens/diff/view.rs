@@ -210,7 +210,7 @@ impl State {
             (false, None) => Vec::new(),
         };
         let shift = match (self.shift, change) {
-            (0, Some(change)) => hidden(whole, &change, usize::from(pen.room())),
+            (0, Some(change)) => hidden(whole, &change, pen.room()),
             (shift, _) => shift,
         };
         if shift > self.shift {
@@ -222,7 +222,7 @@ impl State {
     }
 }
 
-/// Returns the bytes of a line between what it begins and what it ends with like its pair.
+/// Returns the bytes of a line between the prefix and the suffix that it shares with its pair.
 pub(super) fn change(whole: &str, pair: &str) -> Range<usize> {
     let same = |(one, other): &((usize, char), char)| one.1 == *other;
     let head = whole.char_indices().zip(pair.chars());

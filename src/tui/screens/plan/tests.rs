@@ -416,8 +416,8 @@ fn the_size_that_a_production_change_needs_counts_the_rows_of_a_message() {
     let now = still.now;
     let error = "tom changed cart in staging, ".repeat(4);
     crate::tui::update::say(&mut still.model, now, Level::Error, error.trim());
-    let still = still.tell(Event::Resize(40, 10)).shows("needs 40x11");
-    let still = still.tell(Event::Resize(40, 11)).hides("needs 40");
+    let still = still.tell(Event::Resize(40, 10)).shows("needs 40x12");
+    let still = still.tell(Event::Resize(40, 12)).hides("needs 40");
     // A key shortens the message to one row.
     let still = still.tell(Event::Resize(40, 8)).keys("\"production late\"");
     let still = still.keys("enter").shows("needs 40x10");

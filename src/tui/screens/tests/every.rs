@@ -89,7 +89,7 @@ fn every_key_that_a_message_names_is_one_of_the_keymap() {
     let mut found = 0;
     for (name, mut still) in screens() {
         still.model.look.keymap = Keymap::built_in("emacs").unwrap();
-        // What a key without a meaning, the filter of a screen without one and an interrupt say.
+        // An unbound key, the filter of a screen without one, and an interrupt each say something.
         for keys in ["", "f12", "ctrl-s", "ctrl-g ctrl-c"] {
             if name == "help" && !keys.is_empty() {
                 continue;
