@@ -2,8 +2,8 @@
 //!
 //! Each order says the command line that does the same.
 
-use crate::connect::Address;
 use crate::api::release::Verdict;
+use crate::connect::Address;
 use crate::engine::actions::gc::{Collection, Gc};
 use crate::engine::actions::mark::{Mark, Marking};
 use crate::engine::actions::rollback::Target;
