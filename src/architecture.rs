@@ -14,7 +14,7 @@ const LAYERS: &[&[&str]] = &[
     &["engine"],
     &["controllers"],
     &["cli", "tui"],
-    &["main", "lib", "architecture"],
+    &["main", "lib", "architecture", "texts"],
 ];
 
 fn layer(module: &str) -> Option<usize> {

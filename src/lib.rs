@@ -29,6 +29,8 @@ pub mod git;
 pub mod render;
 pub mod resolve;
 pub mod text;
+#[cfg(test)]
+mod texts;
 pub mod tui;
 pub mod yaml;
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::pin::Hold;
 use super::schema;
 
-/// One action on a pin or on the releases of a component.
+/// One action on a ReleasePin or on the releases of a component.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "bowline.dev",
@@ -20,7 +20,7 @@ use super::schema;
     plural = "auditentries",
     namespaced,
     derive = "PartialEq",
-    doc = "An AuditEntry records one action on a pin, or on the releases of a component: who, what, when and why. It never changes, and it carries the hash of the entry before it.",
+    doc = "An AuditEntry records one action on a ReleasePin, or on the releases of a component: who, what, when and why. It never changes, and it contains the hash of the previous entry.",
     shortname = "audit",
     category = "bowline",
     selectable = ".spec.subject.name",
@@ -62,71 +62,71 @@ use super::schema;
     }
 ]))]
 pub struct AuditEntrySpec {
-    /// What the entry is about.
+    /// The subject of the entry.
     pub subject: Subject,
-    /// The place in the chain: the pin's generation, or the number of the entry in the component's chain.
+    /// The number in the chain: the generation of the ReleasePin, or the position in the component's chain.
     #[schemars(range(min = 1))]
     pub revision: i64,
-    /// The operation; absent where nobody named one.
+    /// The operation; absent for a change without one, such as an edit by kubectl.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub operation: Option<String>,
-    /// Who did it, as the API server stamped it; absent where it stamped nobody.
+    /// The user, as the API server stamped it; absent if the server stamped no user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
     /// Who wrote this entry; a policy compares it with the writer.
     #[schemars(length(min = 1))]
     pub recorded_by: String,
-    /// What was done.
+    /// The action.
     pub action: Action,
-    /// When it was done.
+    /// The time of the action.
     #[schemars(schema_with = "schema::moment")]
     pub at: Time,
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The Release that counted before, or that was deleted.
+    /// The effective Release before the action, or the deleted Release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<ReleaseIdentity>,
-    /// The Release that counts after, or that was marked.
+    /// The effective Release after the action, or the marked Release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<ReleaseIdentity>,
-    /// What the pin's releaseRef names after the action, where a hold makes another Release count.
+    /// The releaseRef of the ReleasePin after the action, if a hold names another Release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub release_ref: Option<String>,
-    /// The holds of the pin after the action.
+    /// The holds of the ReleasePin after the action.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
     pub holds: Vec<Hold>,
     /// The revision that a rollback restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored_from: Option<i64>,
-    /// The hash of what changed in the environment.
+    /// The hash of the change in the environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rendered_hash: Option<String>,
-    /// The hash of the entry before this one; absent in the first.
+    /// The hash of the previous entry; absent in the first entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 64, max = 64))]
     pub previous: Option<String>,
-    /// The revisions that nobody saw, where the action is Gap.
+    /// The revisions that no bowline process saw, for the action Gap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap: Option<Gap>,
-    /// What stood here before retention removed it, where the action is Checkpoint.
+    /// The entries that retention removed, for the action Checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Checkpoint>,
 }
 
-/// The pin or the component whose chain an entry is in.
+/// The ReleasePin or the component whose chain contains an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Subject {
-    /// A pin, or a component for what is done to its releases.
+    /// A ReleasePin, or a component for actions on its releases.
     pub kind: SubjectKind,
-    /// The name of the pin or the component.
+    /// The name of the ReleasePin or the component.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// The uid of the pin; absent for a component, whose chain outlives it.
+    /// The uid of the ReleasePin; absent for a component, whose chain stays when it is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
 }
@@ -134,13 +134,13 @@ pub struct Subject {
 /// What kind of chain an entry is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum SubjectKind {
-    /// The moves and holds of one pin.
+    /// The changes and holds of one ReleasePin.
     ReleasePin,
     /// The marks and deletions of the releases of one component.
     Component,
 }
 
-/// What was done.
+/// The actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Action {
     /// A person deployed a release.
@@ -157,7 +157,7 @@ pub enum Action {
     Unpin,
     /// The last action was reversed.
     Undo,
-    /// The pin was changed by something other than bowline.
+    /// Another program than bowline changed the ReleasePin.
     Edit,
     /// A release was marked bad.
     MarkBad,
@@ -167,7 +167,7 @@ pub enum Action {
     Collect,
     /// A release that was to be collected stays, or was put back.
     Restore,
-    /// Revisions went by that nobody saw.
+    /// Revisions that no bowline process saw.
     Gap,
     /// Retention removed the entries before.
     Checkpoint,
@@ -198,7 +198,7 @@ impl ReleaseIdentity {
     }
 }
 
-/// Revisions that nobody saw.
+/// Revisions that no bowline process saw.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Gap {
@@ -208,7 +208,7 @@ pub struct Gap {
     pub last: i64,
 }
 
-/// What retention removed.
+/// The entries that retention removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Checkpoint {

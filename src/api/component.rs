@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::schema::{self, Object};
 
-/// What a team runs: its type, its parameters and its addons.
+/// A program that a team runs: its type, its parameters and its addons.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "openchoreo.dev",
@@ -22,10 +22,10 @@ use super::schema::{self, Object};
     status = "ComponentStatus",
     derive = "PartialEq",
     derive = "Default",
-    doc = "A Component is what a team runs: its type, its parameters and its addons.",
+    doc = "A Component is a program that a team runs: its type, its parameters and its addons.",
     shortname = "comp",
     category = "bowline",
-    validation = Rule::new("self.metadata.name.size() <= 63").message("a component's name has at most 63 characters, for it is the value of a label"),
+    validation = Rule::new("self.metadata.name.size() <= 63").message("the name of a Component has at most 63 characters, because it is the value of a label"),
     printcolumn(name = "Type", type_ = "string", json_path = ".spec.componentType", description = "Workload type and name of the ComponentTypeDefinition"),
     printcolumn(name = "Auto Deploy", type_ = "boolean", json_path = ".spec.autoDeploy", description = "Whether changes go to the first environment by themselves"),
     printcolumn(name = "Latest Release", type_ = "string", json_path = ".status.latestRelease", description = "The newest Release that the controller made"),
@@ -62,20 +62,20 @@ pub struct ComponentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::open_object")]
     pub build: Option<Object>,
-    /// Whether a change of the component, its type, its addons or its workload makes a Release and moves
-    /// the pin of the first environment by itself.
+    /// Whether the controller creates a Release after each change of the component, its type, its addons or
+    /// its workload, and deploys it to the first environment.
     #[serde(default)]
     pub auto_deploy: bool,
 }
 
-/// What the controller knows of a component.
+/// The observations of the controller.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ComponentStatus {
     /// The generation that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The newest Release that the controller made of this component.
+    /// The newest Release that the controller created for this component.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest_release: Option<String>,
     /// The latest observations, one per type.
@@ -88,7 +88,7 @@ pub struct ComponentStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectOwner {
-    /// The name of the project; `default` where none is given.
+    /// The name of the project. The default is `default`.
     #[schemars(length(min = 1, max = 63))]
     pub project_name: String,
 }
@@ -175,21 +175,21 @@ pub struct ResourceTemplate {
     /// Identifies the resource within its definition.
     #[schemars(length(min = 1, max = 253))]
     pub id: String,
-    /// A CEL expression, `${...}`: the resource is left out where it is false.
+    /// A CEL expression, `${...}`: if it is false, the template makes no resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub include_when: Option<String>,
-    /// A CEL expression, `${...}`, that gives a list: one resource is made for each item.
+    /// A CEL expression, `${...}`, that returns a list: the template makes one resource for each item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_each: Option<String>,
-    /// The name of the variable that holds the item under forEach.
+    /// The name of the variable that contains the item of forEach.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub var: Option<String>,
-    /// The resource, with `${...}` where values come from expressions.
+    /// The resource; `${...}` contains an expression.
     #[schemars(schema_with = "schema::atomic_object")]
     pub template: Object,
 }
 
-/// A piece that components can add to what their type gives them.
+/// Resources and patches that components can add to those of their type.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "openchoreo.dev",
@@ -198,7 +198,7 @@ pub struct ResourceTemplate {
     namespaced,
     derive = "PartialEq",
     derive = "Default",
-    doc = "An Addon creates further resources for a component and patches those that its type made.",
+    doc = "An Addon creates resources for a component and patches the resources of its type.",
     category = "bowline",
     printcolumn(
         name = "Age",
@@ -218,19 +218,19 @@ pub struct AddonSpec {
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["id"])
     )]
     pub creates: Vec<ResourceTemplate>,
-    /// Patches of resources rendered so far, in order.
+    /// Patches of the resources that were rendered before, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), extend("x-kubernetes-list-type" = "atomic"))]
     pub patches: Vec<AddonPatch>,
 }
 
-/// Operations on the resources that a target finds.
+/// Operations on the resources that a target selects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AddonPatch {
-    /// Which resources are patched. Finding none is an error.
+    /// The resources to patch. It is an error if there is none.
     pub target: PatchTarget,
-    /// What is done to each of them, in order.
+    /// The operations on each of them, in order.
     #[schemars(length(min = 1, max = 256), extend("x-kubernetes-list-type" = "atomic"))]
     pub operations: Vec<PatchOperation>,
 }
@@ -242,7 +242,7 @@ pub struct PatchTarget {
     /// The kind of the resources.
     #[schemars(length(min = 1, max = 63))]
     pub kind: String,
-    /// A CEL expression, `${...}`, over `resource` that says which of that kind; all where it is absent.
+    /// A CEL expression, `${...}`, over `resource` that selects resources of that kind. The default is all.
     #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,
 }
@@ -251,11 +251,11 @@ pub struct PatchTarget {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PatchOperation {
-    /// What is done.
+    /// The operation.
     pub op: PatchVerb,
-    /// A JSON pointer that may hold `[?(@.name=='x')]` and `[*]`; `add` creates missing parents.
+    /// A JSON pointer that may contain `[?(@.name=='x')]` and `[*]`; `add` creates missing parents.
     pub path: String,
-    /// The value to add, replace with or merge; null is a value too.
+    /// The value to add, to merge or to replace the old one; null is a value too.
     #[serde(
         default,
         deserialize_with = "present",
@@ -284,7 +284,7 @@ pub enum PatchVerb {
     Merge,
 }
 
-/// What a build produced: the image and how it is reached.
+/// The result of a build: the image, its endpoints and its connections.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "openchoreo.dev",
@@ -293,7 +293,7 @@ pub enum PatchVerb {
     namespaced,
     derive = "PartialEq",
     derive = "Default",
-    doc = "A Workload is what a build produced for the component of the same name: the image and how it is reached.",
+    doc = "A Workload is the result of a build of the component of the same name: the image, its endpoints and its connections.",
     shortname = "wl",
     category = "bowline",
     printcolumn(name = "Image", type_ = "string", json_path = ".spec.image"),
@@ -308,14 +308,14 @@ pub struct WorkloadSpec {
     /// The image that was built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// Where the workload listens.
+    /// The ports that the workload listens on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 256),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
     )]
     pub endpoints: Vec<Endpoint>,
-    /// What the workload talks to.
+    /// The services that the workload calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 256),
@@ -340,7 +340,7 @@ pub struct Endpoint {
     /// The port.
     #[schemars(range(min = 1, max = 65535))]
     pub port: i32,
-    /// Where the description of the API is in the source.
+    /// The path of the API description in the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema_path: Option<String>,
     /// Further fields that templates may read.
@@ -348,21 +348,21 @@ pub struct Endpoint {
     pub other: BTreeMap<String, Value>,
 }
 
-/// Something that a workload talks to.
+/// A service that a workload calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Connection {
     /// The name of the connection.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
-    /// What kind of thing it leads to, for example `api`.
+    /// The type of the service, for example `api`.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<String>,
-    /// Where it leads.
+    /// The parameters of the connection.
     #[serde(default, skip_serializing_if = "Object::is_empty")]
     #[schemars(schema_with = "schema::open_object")]
     pub params: Object,
-    /// How the workload learns of it, for example as environment variables.
+    /// How the workload gets the parameters, for example as environment variables.
     #[serde(default, skip_serializing_if = "Object::is_empty")]
     #[schemars(schema_with = "schema::open_object")]
     pub inject: Object,

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::component::{Addon, Component, ComponentTypeDefinition, Workload};
 use super::digest;
 
-/// Complete copies of what one release is made of.
+/// Complete copies of the definitions of one release.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Definitions {
@@ -21,7 +21,7 @@ pub struct Definitions {
     pub component_type_definition: ComponentTypeDefinition,
     /// The Addon of each addon instance, in the order of the component's instances.
     pub addons: Vec<AddonDefinition>,
-    /// What the build produced.
+    /// The result of the build.
     pub workload: Workload,
 }
 

@@ -16,7 +16,7 @@ use super::schema;
 
 pub use fault::{PipelineCycle, PipelineFault};
 
-/// A place that components are promoted to.
+/// A target of promotions.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "openchoreo.dev",
@@ -25,10 +25,10 @@ pub use fault::{PipelineCycle, PipelineFault};
     namespaced,
     derive = "PartialEq",
     derive = "Default",
-    doc = "An Environment is a place that components are promoted to. RBAC grants the verb `promote` on it to those who may move pins there.",
+    doc = "An Environment is a target of promotions. RBAC grants the verb `promote` on it to the users who may change its ReleasePins.",
     shortname = "env",
     category = "bowline",
-    validation = Rule::new("self.metadata.name.size() <= 63").message("an environment's name has at most 63 characters, for it is the value of a label"),
+    validation = Rule::new("self.metadata.name.size() <= 63").message("the name of an Environment has at most 63 characters, because it is the value of a label"),
     printcolumn(name = "Production", type_ = "boolean", json_path = ".spec.isProduction"),
     printcolumn(name = "Data Plane", type_ = "string", json_path = ".spec.dataPlaneRef.name"),
     printcolumn(name = "Namespace", type_ = "string", json_path = ".spec.namespace", description = "Where resources without a namespace go"),
@@ -38,13 +38,13 @@ pub use fault::{PipelineCycle, PipelineFault};
 pub struct EnvironmentSpec {
     /// The DataPlane that the environment runs on.
     pub data_plane_ref: NameRef,
-    /// Whether mistakes here hurt: actions ask for more confirmation.
+    /// Whether this is a production environment: actions need a stronger confirmation.
     #[serde(default)]
     pub is_production: bool,
-    /// Whether every action here needs a reason; where absent, isProduction decides.
+    /// Whether every action here needs a reason. The default is the value of isProduction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require_reason: Option<bool>,
-    /// The namespace of the data plane for resources that name none.
+    /// The namespace in the data plane for resources without a namespace.
     #[schemars(
         length(min = 1, max = 63),
         regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
@@ -68,7 +68,7 @@ impl EnvironmentSpec {
     namespaced,
     derive = "PartialEq",
     derive = "Default",
-    doc = "A DataPlane is a cluster that environments run on: exactly one of inCluster, context and embedded says how it is reached.",
+    doc = "A DataPlane is a cluster that environments run on. Exactly one of inCluster, context and embedded names the cluster.",
     shortname = "dp",
     category = "bowline",
     printcolumn(
@@ -89,13 +89,13 @@ impl EnvironmentSpec {
     "message": "a data plane has exactly one of inCluster, context and embedded"
 }]))]
 pub struct DataPlaneSpec {
-    /// The cluster that holds this object.
+    /// The cluster that contains this object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_cluster: Option<InCluster>,
     /// A context of the kubeconfig.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<NameRef>,
-    /// A store in bowline itself, where no pods run and a simulator moves their status.
+    /// The embedded store of bowline. It runs no pods; a simulator updates the status of workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedded: Option<Embedded>,
 }
@@ -162,7 +162,7 @@ impl DataPlaneSpec {
     status = "DeploymentPipelineStatus",
     derive = "PartialEq",
     derive = "Default",
-    doc = "A DeploymentPipeline gives the order of the environments of its namespace: a graph without cycles, in which a promotion goes along one edge. There is one per namespace.",
+    doc = "A DeploymentPipeline is the order of the environments of its namespace: a graph without cycles, in which a promotion follows one edge. A namespace has one pipeline.",
     shortname = "deppipe",
     category = "bowline",
     printcolumn(
@@ -189,11 +189,11 @@ impl DataPlaneSpec {
     "message": "a pipeline has no cycles: two environments promote to each other"
 }]))]
 pub struct DeploymentPipelineSpec {
-    /// The edges of the graph, by source. The first environments are those that nothing promotes to.
+    /// The edges of the graph, by source. The first environments are those that are no target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "atomic"))]
     pub promotion_paths: Vec<PromotionPath>,
-    /// What garbage collection keeps.
+    /// The limits of garbage collection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
 }
@@ -211,7 +211,7 @@ pub struct DeploymentPipelineStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// Where releases of one environment may go.
+/// The promotions from one environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
@@ -219,9 +219,9 @@ pub struct DeploymentPipelineStatus {
     "message": "an environment does not promote to itself"
 }]))]
 pub struct PromotionPath {
-    /// The environment that is promoted from.
+    /// The source of a promotion.
     pub source_environment_ref: EnvironmentRef,
-    /// The environments that are promoted to.
+    /// The targets of a promotion.
     #[schemars(
         length(min = 1, max = 32),
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"])
@@ -238,23 +238,23 @@ pub struct EnvironmentRef {
     pub name: String,
 }
 
-/// What garbage collection keeps, and whether it runs by itself.
+/// The limits of garbage collection, and whether it runs automatically.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Retention {
-    /// Whether old releases and snapshots are collected after each new Release.
+    /// Whether the controller deletes old releases and snapshots after each new Release.
     #[serde(default)]
     pub enabled: bool,
-    /// How many of the newest releases of a component stay; where absent, the number of environments
-    /// plus two.
+    /// How many of the newest releases of a component to keep. The default is the number of environments
+    /// plus 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub keep_releases: Option<i32>,
-    /// How many of the newest snapshots of a pin stay.
+    /// How many of the newest snapshots of a ReleasePin to keep.
     #[serde(default = "three")]
     #[schemars(range(min = 1))]
     pub keep_snapshots: i32,
-    /// How old a release must be before it can go, such as `30d` or `12h`.
+    /// The minimum age of a release that may be deleted, such as `30d` or `12h`.
     #[serde(default = "thirty_days")]
     pub min_age: Interval,
 }

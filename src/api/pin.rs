@@ -15,7 +15,7 @@ use super::labels;
 use super::reference::NameRef;
 use super::schema;
 
-/// How many outcomes a pin remembers.
+/// How many outcomes the status of a ReleasePin keeps.
 pub const MAX_OUTCOMES: usize = 50;
 
 /// Which release of a component an environment runs.
@@ -28,16 +28,16 @@ pub const MAX_OUTCOMES: usize = 50;
     status = "ReleasePinStatus",
     derive = "PartialEq",
     derive = "Default",
-    doc = "A ReleasePin says which Release of a component runs in an environment, and who holds it there. Its name is {component}-{environment}.",
+    doc = "A ReleasePin names the Release of a component that runs in an environment, and the holds that keep it there. Its name is {component}-{environment}.",
     shortname = "pin",
     category = "bowline",
     selectable = ".spec.component",
     selectable = ".spec.environment",
     selectable = ".spec.releaseRef.name",
-    validation = Rule::new("self.metadata.name == self.spec.component + '-' + self.spec.environment").message("a pin's name is {component}-{environment}"),
+    validation = Rule::new("self.metadata.name == self.spec.component + '-' + self.spec.environment").message("the name of a ReleasePin must be {component}-{environment}"),
     printcolumn(name = "Component", type_ = "string", json_path = ".spec.component"),
     printcolumn(name = "Environment", type_ = "string", json_path = ".spec.environment"),
-    printcolumn(name = "Release", type_ = "string", json_path = ".spec.releaseRef.name", description = "The release that is wanted"),
+    printcolumn(name = "Release", type_ = "string", json_path = ".spec.releaseRef.name", description = "The desired release"),
     printcolumn(name = "Applied", type_ = "string", json_path = ".status.appliedRelease", description = "The release that was applied last"),
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
     printcolumn(name = "Held By", type_ = "string", json_path = ".spec.holds[0].owner", description = "Who placed the first hold"),
@@ -48,27 +48,27 @@ pub const MAX_OUTCOMES: usize = 50;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ReleasePinSpec {
-    /// The component that is pinned. It never changes.
+    /// The component. It never changes.
     #[schemars(
         length(min = 1, max = 63),
         extend("x-kubernetes-validations" = [{
             "rule": "self == oldSelf",
-            "message": "a pin's component never changes; make another pin"
+            "message": "the component of a ReleasePin never changes; create another ReleasePin"
         }])
     )]
     pub component: String,
-    /// The environment that it is pinned in. It never changes.
+    /// The environment. It never changes.
     #[schemars(
         length(min = 1, max = 63),
         extend("x-kubernetes-validations" = [{
             "rule": "self == oldSelf",
-            "message": "a pin's environment never changes; make another pin"
+            "message": "the environment of a ReleasePin never changes; create another ReleasePin"
         }])
     )]
     pub environment: String,
-    /// The Release that runs there, unless a hold fixes another.
+    /// The Release that runs there, unless a hold names another one.
     pub release_ref: NameRef,
-    /// Who keeps the pin from being moved. A hold past its end stops nothing.
+    /// The holds: while one is active, nothing moves the ReleasePin. A hold past its end has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 64),
@@ -77,55 +77,55 @@ pub struct ReleasePinSpec {
     pub holds: Vec<Hold>,
 }
 
-/// Keeps a pin from being moved by promotion, deployment and automation; rollback goes through.
+/// Stops promotions, deployments and automation from moving a ReleasePin. A rollback is still allowed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Hold {
-    /// Identifies the hold on its pin.
+    /// Identifies the hold on its ReleasePin.
     #[schemars(length(min = 1, max = 63))]
     pub id: String,
-    /// Who holds.
+    /// The user who placed the hold.
     #[schemars(length(min = 1, max = 253))]
     pub owner: String,
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4096))]
     pub reason: Option<String>,
-    /// Since when.
+    /// The start of the hold.
     #[schemars(schema_with = "schema::moment")]
     pub since: Time,
-    /// Until when; without an end where it is absent.
+    /// The end of the hold. The default is no end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::moment")]
     pub until: Option<Time>,
-    /// The Release that the hold fixes, whatever releaseRef says.
+    /// The Release that runs while the hold is active, instead of releaseRef.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub release: Option<String>,
 }
 
 impl Hold {
-    /// Tells whether the hold stops anything at `now`.
+    /// Tells whether the hold is active at `now`.
     pub fn is_active(&self, now: Timestamp) -> bool {
         self.until.as_ref().is_none_or(|until| now < until.0)
     }
 
-    /// Tells whether the hold stops anything at `now`, on a pin that a GitOps tool owns or does not.
+    /// Tells whether the hold is active at `now`; `gitops` tells whether a GitOps tool owns the ReleasePin.
     ///
-    /// Where one does, a hold that fixes a release has no end: what it keeps away would be back within
-    /// seconds, at a moment when nobody looks.
+    /// If one does, a hold that names a release has no end: the tool would restore its own release within
+    /// seconds after it.
     pub fn counts(&self, now: Timestamp, owned: bool) -> bool {
         (owned && self.release.is_some()) || self.is_active(now)
     }
 }
 
-/// Returns the release that the newest of some holds fixes.
+/// Returns the release that the newest of some holds names.
 pub fn fixed<'h>(holds: impl Iterator<Item = &'h Hold>) -> Option<&'h str> {
     let fixing = holds.filter_map(|hold| Some((hold.since.0, &hold.id, hold.release.as_deref()?)));
     fixing.max().map(|(_, _, release)| release)
 }
 
-/// What the controller knows of a pin.
+/// The observations of the controller.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReleasePinStatus {
@@ -138,7 +138,7 @@ pub struct ReleasePinStatus {
     /// The generation that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// What became of each move: the newest 50, oldest first.
+    /// The releases that ran here and their health: the newest 50, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 50),
@@ -151,25 +151,25 @@ pub struct ReleasePinStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// What became of one move of a pin.
+/// A release that ran here, and its health.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
-    /// The pin's generation of that move.
+    /// The generation of the ReleasePin that named the release.
     pub generation: i64,
     /// The Release that ran.
     pub release: String,
-    /// Since when it was wanted.
+    /// The time when the ReleasePin named it.
     #[schemars(schema_with = "schema::moment")]
     pub since: Time,
-    /// When another one replaced it; absent while it runs.
+    /// The time when another release replaced it; absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::moment")]
     pub until: Option<Time>,
-    /// Whether it is healthy, or was when it was replaced; absent while that is not known.
+    /// Whether it is healthy, or was healthy when it was replaced; absent while that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub healthy: Option<bool>,
-    /// Why it is healthy or not.
+    /// The reason for the health.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -188,40 +188,40 @@ impl ReleasePinStatus {
 }
 
 impl ReleasePinSpec {
-    /// Returns the holds that stop something at `now`.
+    /// Returns the holds that are active at `now`.
     pub fn active_holds(&self, now: Timestamp) -> impl Iterator<Item = &Hold> {
         self.holds.iter().filter(move |hold| hold.is_active(now))
     }
 
-    /// Returns the name of the Release that counts at `now`: that of the newest active hold that fixes
-    /// one, else releaseRef.
+    /// Returns the name of the effective Release at `now`: that of the newest active hold that names one,
+    /// else releaseRef.
     pub fn effective_release(&self, now: Timestamp) -> &str {
         self.release_that_counts(now, false)
     }
 
-    /// Returns the name of the Release that counts at `now`, on a pin that a GitOps tool owns or does not.
+    /// Returns the name of the effective Release at `now`; `gitops` as for a hold.
     pub fn release_that_counts(&self, now: Timestamp, owned: bool) -> &str {
         let holds = self.holds.iter().filter(|hold| hold.counts(now, owned));
         fixed(holds).unwrap_or(&self.release_ref.name)
     }
 
-    /// Returns every Release that the pin names, in releaseRef or in a hold, whether active or not.
+    /// Returns every Release that the ReleasePin names: in releaseRef, and in active and inactive holds.
     pub fn named_releases(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.release_ref.name.as_str())
             .chain(self.holds.iter().filter_map(|hold| hold.release.as_deref()))
     }
 }
 
-/// What changed a pin's spec; the value of the annotation `bowline.dev/operation`, written with the change.
+/// The change of a ReleasePin's spec; the value of the annotation `bowline.dev/operation`, written with it.
 ///
-/// It holds everything that the AuditEntry of the change needs, so that whoever finds the entry missing
-/// can write it.
+/// It contains everything that the AuditEntry of the change needs, so that any later writer can write a
+/// missing entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Operation {
     /// Identifies the operation; the same after a retry.
     pub id: String,
-    /// The generation that the change gives the pin. Another generation is not of this operation.
+    /// The generation of the ReleasePin after the change. Another generation belongs to another change.
     pub generation: i64,
     /// What is done.
     pub action: Action,
@@ -252,21 +252,21 @@ impl Operation {
 }
 
 impl ReleasePin {
-    /// Reads the operation of the pin's present generation; an older one is none, for an edit by kubectl
-    /// does not inherit it.
+    /// Reads the operation of the current generation; None for an older one, because an edit by kubectl leaves
+    /// the old annotation.
     pub fn operation(&self) -> Result<Option<Operation>, UnreadableAnnotation> {
         let written: Option<Operation> = annotation::read(self, labels::OPERATION, "ReleasePin")?;
         Ok(written.filter(|operation| Some(operation.generation) == self.metadata.generation))
     }
 
-    /// Returns who changed the spec last, by the API server's word.
+    /// Returns the user of the last change of the spec, as the API server stamped it.
     pub fn changed_by(&self) -> Option<&str> {
         self.annotations()
             .get(labels::CHANGED_BY)
             .map(String::as_str)
     }
 
-    /// Returns the hash of the newest AuditEntry when the pin last moved.
+    /// Returns the hash of the newest AuditEntry at the last change of the spec.
     pub fn audit_head(&self) -> Option<&str> {
         self.annotations()
             .get(labels::AUDIT_HEAD)

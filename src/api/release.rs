@@ -15,7 +15,7 @@ use super::annotation::{self, UnreadableAnnotation};
 use super::labels;
 use super::schema::Object;
 
-/// Everything that one version of a component is made of.
+/// All definitions of one version of a component.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "openchoreo.dev",
@@ -24,7 +24,7 @@ use super::schema::Object;
     namespaced,
     derive = "PartialEq",
     derive = "Default",
-    doc = "A Release is the lockfile of a component: everything that one version of it is made of, by git reference or embedded. Its spec never changes.",
+    doc = "A Release is the lockfile of a component: all definitions of one version, by git reference or embedded. Its spec never changes.",
     shortname = "rel",
     category = "bowline",
     selectable = ".spec.component.name",
@@ -48,7 +48,7 @@ use super::schema::Object;
         name = "Pinned",
         type_ = "string",
         json_path = ".metadata.labels['bowline\\.dev/pinned']",
-        description = "Whether a pin names it, or is about to"
+        description = "Whether a ReleasePin names it, or a change to it is in progress"
     ),
     printcolumn(
         name = "Type",
@@ -101,7 +101,7 @@ pub struct ReleaseSpec {
         extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name", "instanceId"])
     )]
     pub addons: Vec<AddonReference>,
-    /// The Workload, always embedded, for it holds what the build produced.
+    /// The Workload, always embedded: it is the result of a build.
     #[schemars(schema_with = "workload_schema")]
     pub workload: Object,
 }
@@ -247,7 +247,7 @@ impl JsonSchema for Content {
     }
 }
 
-/// What a person thinks of a Release; the value of the annotation `bowline.dev/mark`.
+/// The mark of a user on a Release; the value of the annotation `bowline.dev/mark`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Mark {
@@ -275,7 +275,14 @@ pub enum Verdict {
     Good,
 }
 
-/// Announces that a pin is about to name a Release; the value of the annotation `bowline.dev/claimed-at`.
+impl Verdict {
+    /// Reads the verdict of a mark. An unreadable mark means bad: its writer had something to say.
+    pub fn of_mark(annotation: &str) -> Self {
+        serde_json::from_str::<Mark>(annotation).map_or(Self::Bad, |mark| mark.verdict)
+    }
+}
+
+/// Announces that a ReleasePin will name a Release; the value of the annotation `bowline.dev/claimed-at`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Claim {

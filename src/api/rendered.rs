@@ -12,7 +12,7 @@ use super::interval::Interval;
 use super::labels;
 use super::schema::{self, Object};
 
-/// The resources of one component that a data plane is to have.
+/// The desired resources of one component in a data plane.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "core.choreo.dev",
@@ -23,7 +23,7 @@ use super::schema::{self, Object};
     status = "RenderedReleaseStatus",
     derive = "PartialEq",
     derive = "Default",
-    doc = "A Release of core.choreo.dev, the rendered release, holds the resources of one component that the data plane of one environment is to have.",
+    doc = "A Release of core.choreo.dev, the rendered release, contains the desired resources of one component in the data plane of one environment.",
     shortname = "rr",
     shortname = "renderedrelease",
     shortname = "renderedreleases",
@@ -70,7 +70,7 @@ use super::schema::{self, Object};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct RenderedReleaseSpec {
-    /// The component that the resources are of.
+    /// The component of the resources.
     pub owner: RenderedOwner,
     /// The environment that the resources are for.
     #[schemars(length(min = 1, max = 63))]
@@ -79,10 +79,10 @@ pub struct RenderedReleaseSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["id"]))]
     pub resources: Vec<RenderedResource>,
-    /// How often still resources are looked at again: 5m where absent, 0 for never, at least 1s.
+    /// How often the controller checks resources that are stable. The default is 5m; 0 means never; at least 1s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
-    /// How often moving resources are looked at again: 10s where absent, 0 for never, at least 1s.
+    /// How often the controller checks resources that are progressing. The default is 10s; 0 means never; at least 1s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progressing_interval: Option<Interval>,
 }
@@ -111,14 +111,14 @@ pub struct RenderedResource {
     pub object: Object,
 }
 
-/// What the controller knows of a rendered release.
+/// The observations of the controller.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RenderedReleaseStatus {
     /// The generation that this status was computed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Every resource that was applied and is not verified to be gone.
+    /// Every resource that was applied and may still exist.
     // Atomic and without a key: a resource whose kind changed is there twice until the old one is gone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
@@ -129,7 +129,7 @@ pub struct RenderedReleaseStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// What the controller knows of one applied resource.
+/// The observations of the controller about one applied resource.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceStatus {
@@ -144,25 +144,25 @@ pub struct ResourceStatus {
     pub kind: String,
     /// The name in the data plane.
     pub name: String,
-    /// The namespace in the data plane; absent for what has none.
+    /// The namespace in the data plane; absent for a cluster-scoped resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// The status of the resource as the data plane has it.
+    /// The status of the resource in the data plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::open_object")]
     pub status: Option<Object>,
-    /// When that status was first seen.
+    /// The time when the controller first saw that status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::moment")]
     pub last_observed_time: Option<Time>,
-    /// How the resource is, never older than the generation applied.
+    /// The health of the resource, never older than the applied generation.
     #[serde(default)]
     pub health: Health,
-    /// Why it is so.
+    /// The reason for the health.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// A hash of what was applied and of the fields that were ours thereafter: while both are as they
-    /// were, nothing is applied again.
+    /// A hash of the applied object and of the fields that the controller owned afterwards. While both are
+    /// unchanged, the controller does not apply the object again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<String>,
 }
@@ -184,7 +184,7 @@ pub struct ResourceStatus {
     JsonSchema,
 )]
 pub enum Health {
-    /// It does what it should.
+    /// It works.
     Healthy,
     /// It was told to pause.
     Suspended,

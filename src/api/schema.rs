@@ -66,11 +66,11 @@ pub(super) fn conditions(_: &mut SchemaGenerator) -> Schema {
             "required": ["type", "status", "lastTransitionTime", "reason", "message"],
             "properties": {
                 "type": {
-                    "description": "The aspect that this condition is about, such as Ready.",
+                    "description": "The type of the condition, such as Ready.",
                     "type": "string", "minLength": 1, "maxLength": 316
                 },
                 "status": {
-                    "description": "Whether it holds.",
+                    "description": "True, False or Unknown.",
                     "type": "string", "enum": ["True", "False", "Unknown"]
                 },
                 "observedGeneration": {
@@ -78,16 +78,16 @@ pub(super) fn conditions(_: &mut SchemaGenerator) -> Schema {
                     "type": "integer", "format": "int64", "minimum": 0
                 },
                 "lastTransitionTime": {
-                    "description": "When status last changed.",
+                    "description": "The time when the status last changed.",
                     "type": "string", "format": "date-time"
                 },
                 "reason": {
-                    "description": "One word for programs that says why.",
+                    "description": "The reason as one word, for programs.",
                     "type": "string", "minLength": 1, "maxLength": 1024,
                     "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
                 },
                 "message": {
-                    "description": "A sentence for people that says why.",
+                    "description": "The reason as a sentence, for people.",
                     "type": "string", "maxLength": 32768
                 }
             }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::reference::ComponentOwner;
 use super::schema::{self, Object};
 
-/// What one component has otherwise in one environment.
+/// The settings of one component in one environment.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "openchoreo.dev",
@@ -20,7 +20,7 @@ use super::schema::{self, Object};
     namespaced,
     derive = "PartialEq",
     derive = "Default",
-    doc = "EnvSettings say what one component has otherwise in one environment. They are applied when a release is rendered and are never part of it.",
+    doc = "EnvSettings override the parameters of one component in one environment. bowline applies them when it renders a release; they are never part of the release.",
     category = "bowline",
     selectable = ".spec.owner.componentName",
     selectable = ".spec.environment",
@@ -47,11 +47,11 @@ pub struct EnvSettingsSpec {
     /// The environment that the settings are for.
     #[schemars(length(min = 1, max = 63))]
     pub environment: String,
-    /// Laid over the component's parameters: maps merge deeply, lists are replaced, null removes.
+    /// Overrides the parameters of the component: maps merge deeply, lists are replaced, null removes a key.
     #[serde(default, skip_serializing_if = "Object::is_empty")]
     #[schemars(schema_with = "schema::open_object")]
     pub overrides: Object,
-    /// Laid over the configuration of addon instances: addon name, then instance id, then parameters.
+    /// Overrides the configuration of addon instances, by addon name and instance id.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::open_object")]
     pub addon_overrides: BTreeMap<String, BTreeMap<String, Object>>,

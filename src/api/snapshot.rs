@@ -9,7 +9,7 @@ use super::reference::ComponentOwner;
 use super::release::Content;
 use super::schema::{self, Object};
 
-/// Complete copies of what one component is made of in one environment.
+/// Complete copies of the definitions of one component in one environment.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "openchoreo.dev",
@@ -18,7 +18,7 @@ use super::schema::{self, Object};
     namespaced,
     derive = "PartialEq",
     derive = "Default",
-    doc = "A ComponentEnvSnapshot holds complete copies of the definitions that a pin was rendered from. The controller makes it; its name ends in the hash of its content. EnvSettings are not in it.",
+    doc = "A ComponentEnvSnapshot contains complete copies of the definitions that a ReleasePin was rendered from. The controller creates it; its name ends in the hash of its content. It does not contain EnvSettings.",
     shortname = "ces",
     category = "bowline",
     selectable = ".spec.owner.componentName",

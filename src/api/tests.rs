@@ -30,7 +30,9 @@ fn deploy_holds_the_crds_of_the_types() {
             stored == text,
             "deploy/crds/{name} differs from the types; run with {BLESS}=1 to write it anew"
         );
-        assert!(WRITTEN_CRDS.contains(&text.as_str()), "{name}");
+        // A program that writes the files was compiled with the old ones.
+        let is_written = WRITTEN_CRDS.contains(&text.as_str());
+        assert!(is_written || std::env::var_os(BLESS).is_some(), "{name}");
         expected.insert(name);
     }
     assert_eq!(WRITTEN_CRDS.len(), expected.len());

@@ -28,7 +28,7 @@ use crate::engine::world::Key;
 /// How long a new kind may take until it is served.
 const ESTABLISHED: Duration = Duration::from_secs(30);
 
-/// What `apply` can be told.
+/// The arguments of `apply`.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// A file, a directory, or - for stdin; repeat the flag for several
@@ -158,7 +158,7 @@ pub async fn run(
     }
     if let Err(error) = observed(&connection, options, environment, &pins, say).await {
         let why = error.message;
-        say(format!("warning: the changes were made, and {why}"));
+        say(format!("warning: the changes were made, but {why}"));
     }
     report.end(!failures.is_empty(), say)?;
     Ok(match failures.exit() {
@@ -254,7 +254,7 @@ pub async fn place(
     let namespace = match (&manifest.namespace, &options.namespace) {
         (Some(own), Some(told)) if own != told && kind.namespaced => {
             let message = format!(
-                "{}/{} names the namespace {own}, and -n names {told}",
+                "{}/{} names the namespace {own}, but -n names {told}",
                 kind.label(),
                 manifest.name
             );

@@ -10,10 +10,10 @@ use kube::core::ApiResource;
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::Outcome;
 use super::connect::{self, Connection, Environment, Options};
 use super::error::{Error, Exit};
 use super::output::{self, Format};
+use super::{Outcome, commits};
 use crate::api::audit::AuditEntry;
 use crate::api::interval::Interval;
 use crate::api::pin::ReleasePin;
@@ -21,26 +21,26 @@ use crate::api::{labels, names};
 use crate::engine::audit::{self, Finding, Row, Span, Verdict};
 use crate::engine::pages::{self, PAGE};
 
-/// What `audit` can be told.
+/// The arguments of `audit`.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// List the audit entries, oldest first
     List(List),
     /// Print one audit entry
     Show(Show),
-    /// Check that no entry was changed, removed or left out; exit with 1 if one was. What a shallow or partial
-    /// clone does not have is not known, and only a warning
+    /// Check that no entry was changed, removed or left out; exit with 1 if one was. For entries that a
+    /// shallow or partial clone does not contain, bowline only warns
     Verify(Verify),
     /// Write an incident timeline
     Export(Export),
 }
 
-/// What `audit list` can be told.
+/// The arguments of `audit list`.
 #[derive(Args, Debug)]
 pub struct List {
     /// The component [default: all]
     component: Option<String>,
-    /// The environment [default: all, and the actions on releases]
+    /// The environment [default: all environments, and the actions on releases]
     #[arg(short, long, value_name = "NAME")]
     environment: Option<String>,
     /// Leave out older entries: 2026-01-31, 2026-01-31T18:00:00Z, or a duration ago (2h, 7d)
@@ -51,7 +51,7 @@ pub struct List {
     output: Format,
 }
 
-/// What `audit show` can be told.
+/// The arguments of `audit show`.
 #[derive(Args, Debug)]
 pub struct Show {
     /// The name of the audit entry
@@ -61,7 +61,7 @@ pub struct Show {
     output: Format,
 }
 
-/// What `audit verify` can be told.
+/// The arguments of `audit verify`.
 #[derive(Args, Debug)]
 pub struct Verify {
     /// The component [default: all]
@@ -71,12 +71,12 @@ pub struct Verify {
     output: Format,
 }
 
-/// What `audit export` can be told.
+/// The arguments of `audit export`.
 #[derive(Args, Debug)]
 pub struct Export {
     /// The component [default: all]
     component: Option<String>,
-    /// The environment [default: all, and the actions on releases]
+    /// The environment [default: all environments, and the actions on releases]
     #[arg(short, long, value_name = "NAME")]
     environment: Option<String>,
     /// The output format
@@ -211,6 +211,7 @@ async fn list(
     let environment = arguments.environment.as_deref();
     let (entries, problems) =
         stored(connection, arguments.component.as_deref(), environment).await?;
+    commits::say_where_the_log_ends(connection, say);
     say_unreadable(&problems, say);
     let rows = audit::timeline(&entries, span);
     let printed = match arguments.output {
@@ -386,6 +387,7 @@ async fn export(
         arguments.environment.as_deref(),
     );
     let (entries, problems) = stored(connection, component, environment).await?;
+    commits::say_where_the_log_ends(connection, say);
     say_unreadable(&problems, say);
     Ok(Outcome::done(match arguments.output {
         Timeline::Json => output::json(&audit::timeline(&entries, span)),

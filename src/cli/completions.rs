@@ -3,7 +3,7 @@
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-/// What `completions` can be told.
+/// The arguments of `completions`.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// The shell

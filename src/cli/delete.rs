@@ -5,21 +5,25 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, Preconditions, PropagationPolicy};
+use kube::api::{Api, DeleteParams, ListParams, Preconditions, PropagationPolicy};
 use kube::core::ApiResource;
 use kube::runtime::wait::{await_condition, conditions};
 
 use super::apply::{self, Place};
 use super::confirm;
-use super::connect::{self, Connection, Environment, Options};
+use super::connect::{self, Connection, Environment, Options, Target};
 use super::error::{Error, Exit, Failures};
+use super::gitflags::GitFlags;
 use super::kinds::{self, Kinds};
 use super::manifests;
+use super::observing;
 use super::output::Format;
 use super::report::Report;
 use crate::api::{self, ReleasePin, RenderedRelease};
+use crate::controllers::beside::Beside;
+use crate::text;
 
-/// What `delete` can be told.
+/// The arguments of `delete`.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// A kind and the names of its objects, or KIND/NAME for each
@@ -29,7 +33,7 @@ pub struct Arguments {
         conflicts_with = "filename"
     )]
     words: Vec<String>,
-    /// A file, a directory, or - for stdin, with the objects to delete; may be given several times
+    /// A file, a directory, or - for stdin, with the objects to delete; repeat the flag for several
     #[arg(short, long, value_name = "FILE")]
     filename: Vec<String>,
     /// Read subdirectories too
@@ -44,7 +48,7 @@ pub struct Arguments {
     /// Send a server-side dry run; exit with 3 if something would be deleted
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
     /// The output format
@@ -113,6 +117,10 @@ pub async fn run(
     if ask {
         confirm_all(&condemned, &connection)?;
     }
+    let cleanups = match arguments.dry_run {
+        true => Vec::new(),
+        false => cleanups(arguments, &connection, &condemned).await?,
+    };
     let mut gone = Vec::new();
     let mut report = Report::new(out, arguments.output, arguments.dry_run);
     for object in condemned {
@@ -125,16 +133,24 @@ pub async fn run(
         }
     }
     let changes = arguments.dry_run && !gone.is_empty();
-    if arguments.wait && !arguments.dry_run {
-        let waited = tokio::time::timeout(arguments.timeout, wait(gone)).await;
-        let error = match waited {
+    let beside = Beside {
+        connection: &connection,
+        options,
+        environment,
+        git: &GitFlags::default().git(environment)?,
+    };
+    if !arguments.wait && !gone.is_empty() {
+        clean_up(&beside, cleanups, say).await;
+    } else if arguments.wait && !arguments.dry_run {
+        let waited = tokio::time::timeout(arguments.timeout, wait(gone, cleanups));
+        let error = match beside.until(waited).await? {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(error),
             Err(_elapsed) => Some(
                 Error::new(
                     Exit::Failed,
                     format!(
-                        "the server accepted the deletion, and not everything is gone after {:?}",
+                        "the server accepted the deletion; not all objects are gone after {:?}",
                         arguments.timeout
                     ),
                 )
@@ -255,12 +271,80 @@ async fn delete(arguments: &Arguments, object: &Condemned) -> Result<(), Error> 
     }
 }
 
-async fn wait(gone: Vec<Condemned>) -> Result<(), Error> {
+async fn wait(gone: Vec<Condemned>, cleanups: Vec<Cleanup>) -> Result<(), Error> {
     for Condemned { place, uid, .. } in gone {
         let uid = uid.unwrap_or_default();
         await_condition(place.objects, &place.name, conditions::is_deleted(&uid)).await?;
     }
+    for (api, name, uid) in cleanups {
+        await_condition(api, &name, conditions::is_deleted(&uid)).await?;
+    }
     Ok(())
+}
+
+/// A RenderedRelease that a deletion removes, with its uid. Its controller removes the workloads first.
+type Cleanup = (Api<RenderedRelease>, String, String);
+
+/// Finds the RenderedReleases that a deletion in an embedded store removes: deleted themselves, owned by a
+/// deleted object, or in a deleted namespace.
+async fn cleanups(
+    arguments: &Arguments,
+    connection: &Connection,
+    condemned: &[Condemned],
+) -> Result<Vec<Cleanup>, Error> {
+    if !matches!(connection.target, Target::Embedded { .. }) || condemned.is_empty() {
+        return Ok(Vec::new());
+    }
+    let all: Api<RenderedRelease> = Api::all(connection.client.clone());
+    let is_removed = |release: &RenderedRelease| {
+        let owners = release.owner_references().iter();
+        let owners: Vec<&str> = owners.map(|owner| owner.uid.as_str()).collect();
+        condemned.iter().any(|object| {
+            let uid = object.uid.as_deref().unwrap_or_default();
+            let place = &object.place;
+            let is_namespace = place.kind.resource.plural == "namespaces";
+            release.uid().as_deref() == Some(uid)
+                || arguments.cascade != Cascade::Orphan && owners.contains(&uid)
+                || is_namespace && release.namespace().as_deref() == Some(&*place.name)
+        })
+    };
+    let found = all.list(&ListParams::default()).await?;
+    let removed = found.items.into_iter().filter(is_removed);
+    Ok(removed
+        .filter_map(|release| {
+            let namespace = release.namespace()?;
+            let api = Api::namespaced(connection.client.clone(), &namespace);
+            Some((api, release.name_any(), release.uid()?))
+        })
+        .collect())
+}
+
+/// Runs the controllers of an embedded store until they have removed the workloads of a deletion. The
+/// deletion succeeded, so a failure here is a warning.
+async fn clean_up(beside: &Beside<'_>, cleanups: Vec<Cleanup>, say: &mut dyn FnMut(String)) {
+    if cleanups.is_empty() {
+        return;
+    }
+    let count = cleanups.len();
+    let ended = async {
+        for (api, name, uid) in cleanups {
+            // An error of the watch leaves the rest to the controllers.
+            let _ = await_condition(api, &name, conditions::is_deleted(&uid)).await;
+        }
+    };
+    let why = match beside.cleaned(ended).await {
+        Ok(true) => return,
+        Ok(false) => "the controllers have not removed all workloads yet".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let releases = text::counted(count, "RenderedReleases");
+    say(format!(
+        "warning: the objects were deleted; {why} ({releases})"
+    ));
+    if observing::is_unattended(beside.connection).await {
+        let how = observing::how_to_continue(&observing::address(beside));
+        say(format!("hint: {how}"));
+    }
 }
 
 /// Returns the production environment that deleting an object takes something out of.
@@ -303,7 +387,7 @@ fn confirm_all(condemned: &[Condemned], connection: &Connection) -> Result<(), E
     if !confirm::can_ask() {
         return match production {
             None => Ok(()),
-            Some(name) => Err(confirm::nobody_to_ask(name)),
+            Some(name) => Err(confirm::production_unconfirmed(name)),
         };
     }
     let mut shown = String::new();

@@ -20,7 +20,7 @@ use crate::engine::compare::{CompareError, Comparer, Side, Sides};
 use crate::engine::diff;
 use crate::engine::revisions::Subject;
 
-/// What `diff` can be told.
+/// The arguments of `diff`.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// The component [default: the component that the configuration names]

@@ -9,21 +9,21 @@ use serde_json::{Value, json};
 use super::Outcome;
 use super::commits;
 use super::confirm;
-use super::connect::{self, Environment, Options};
+use super::connect::{self, Address, Environment, Options};
 use super::error::{Error, Exit, Failures};
 use super::output::{self, Format};
 use super::session::{Server, live, refused};
 use crate::api::interval::Interval;
 use crate::engine::actions::gc::{self, Candidate, Collection, Gc};
 use crate::engine::collect::{self, CollectError, Collected, Collector};
-use crate::engine::repository::{self, Commits, Proposal};
+use crate::engine::repository::{self, BeforePlan, Commits, Proposal};
 use crate::engine::world::Source;
 use crate::text;
 
 /// Long enough for somebody who looked at a release to have written their ReleasePin.
 const REMEMBERS: Duration = Duration::from_secs(1);
 
-/// What `gc` can be told.
+/// The arguments of `gc`.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// The components [default: all]
@@ -35,13 +35,13 @@ pub struct Arguments {
     /// The minimum age of a release that gc may delete [default: the pipeline's retention, else 30d]
     #[arg(long, value_name = "AGE", value_parser = age)]
     min_age: Option<Duration>,
-    /// The reason; the audit trail keeps it
+    /// The reason; the audit trail records it
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// Print the plan and delete nothing; exit with 3 if something would be deleted
     #[arg(long, conflicts_with = "confirm")]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short = 'y', long, visible_alias = "yes")]
     confirm: bool,
     /// The output format
@@ -63,7 +63,7 @@ pub async fn run(
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
     let mut connection = connect::connect(options, environment).await?;
-    commits::begin(&connection, options, say).await?;
+    commits::begin(&connection, options, BeforePlan::Fetch, say).await?;
     let server = Server::ask(&connection, say).await?;
     let plan = {
         let feed = live(&connection, options, &Source::ALL).await?;
@@ -73,7 +73,9 @@ pub async fn run(
             min_age: arguments.min_age,
         };
         let asked = server.asked(&connection, arguments.reason.clone());
-        gc::plan(&feed.world(), &command, &asked).map_err(|refusal| refused(vec![refusal]))?
+        let address = Address::of(&connection, options, environment);
+        let planned = gc::plan(&feed.world(), &command, &asked);
+        planned.map_err(|refusal| refused(vec![refusal], &address))?
     };
     if connection.repository.is_none() {
         let checked = collect::check_rendered(&connection.client, &connection.namespace).await;
@@ -102,11 +104,11 @@ pub async fn run(
     }
     if !arguments.confirm && going > 0 {
         if !confirm::can_ask() {
-            let message = format!(
-                "gc would delete {going} objects, and there is no terminal to ask for confirmation"
+            let objects = text::counted(going, "objects");
+            return Err(
+                confirm::no_confirmation(&format!("the deletion of {objects}"))
+                    .with_hint("--dry-run lists them; --confirm deletes them"),
             );
-            return Err(Error::new(Exit::Refused, message)
-                .with_hint("--dry-run lists them; --confirm deletes them"));
         }
         let question = format!("{shown}{}", summary(&plan).join("\n") + "\n");
         confirm::ask(&question, &going.to_string())?;
@@ -123,7 +125,8 @@ pub async fn run(
         clock: &clock,
         remembers: REMEMBERS,
     };
-    carry_out(&collector, arguments.output, say).await
+    let address = Address::of(&connection, options, environment);
+    carry_out(&collector, &address, arguments.output, say).await
 }
 
 /// Removes the files of what goes, in one commit.
@@ -150,6 +153,7 @@ async fn commit(
 
 async fn carry_out(
     collector: &Collector<'_>,
+    address: &Address,
     format: Format,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
@@ -179,7 +183,7 @@ async fn carry_out(
                 say(format!("{name} kept: {}", why.join("; ")));
             }
             Collected::PutBack(environments) => say(format!(
-                "{name} was put back: a ReleasePin in {} names it since gc looked at it",
+                "{name} was restored: a ReleasePin in {} named it after gc had checked it",
                 environments.join(", ")
             )),
             Collected::Failed(error) => failures.add(error.into(), say),
@@ -187,7 +191,7 @@ async fn carry_out(
     }
     match ended {
         Ok(()) => {}
-        Err(CollectError::Refused(refusal)) => failures.add(refused(vec![refusal]), say),
+        Err(CollectError::Refused(refusal)) => failures.add(refused(vec![refusal], address), say),
         Err(CollectError::Target(error)) => failures.add(error.into(), say),
     }
     if stop() {

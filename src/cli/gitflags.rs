@@ -29,10 +29,11 @@ impl GitFlags {
     /// Makes the reader of git references.
     pub fn git(&self, environment: &Environment) -> Result<Git, Error> {
         let Some(cache) = &environment.cache_dir else {
-            return Err(
-                Error::new(Exit::Failed, "there is no home directory for the cache")
-                    .with_hint("set HOME or XDG_CACHE_HOME"),
-            );
+            return Err(Error::new(
+                Exit::Failed,
+                "no home directory, so there is no place for the cache",
+            )
+            .with_hint("set HOME or XDG_CACHE_HOME"));
         };
         let variable = |names: [&str; 2]| {
             let values = names.into_iter().filter_map(|name| {

@@ -25,7 +25,7 @@ pub(super) struct Global {
         require_equals = true
     )]
     embedded: Option<Option<PathBuf>>,
-    /// Use the git work tree of DIR; each action is a commit
+    /// Use the git work tree of DIR; each action makes a commit
     #[arg(long, global = true, value_name = "DIR", conflicts_with = "embedded")]
     repo: Option<PathBuf>,
     /// Commit to this branch instead of the current one; bowline creates it if it does not exist

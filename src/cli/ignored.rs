@@ -1,4 +1,4 @@
-//! Flags that a verb would ignore: whoever gives one means something by it, so it is an error.
+//! A flag that a verb would ignore is a usage error: the user expects an effect.
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
@@ -26,32 +26,36 @@ const OF_THE_TARGET: [(&str, &str); 11] = [
     ("request_timeout", "--request-timeout"),
 ];
 
-/// Says which flag the verb of a command line would ignore; None where it heeds all.
+/// Returns the message about the first flag that the verb of a command line would ignore; None if there is
+/// no such flag.
 pub(super) fn flags(matches: &ArgMatches, has_terminal: bool) -> Option<String> {
     let (verb, own) = matches.subcommand()?;
     if let Some(flag) = first(matches, &OF_THE_SCREENS) {
         return Some(format!(
-            "{flag} before {verb} has no effect; where the verb has it, it comes after the verb"
+            "{flag} before {verb} has no effect; if {verb} has this flag, write it after {verb}"
         ));
     }
-    if verb == "install" && own.get_flag("print") {
-        let flag = first(own, &OF_THE_TARGET)?;
-        return Some(format!(
-            "install --print asks no cluster, so {flag} has no effect"
-        ));
+    let why = match verb {
+        "install" if own.get_flag("print") => "it asks no cluster with --print",
+        "demo" => "demo has a store of its own",
+        "crds" | "completions" | "man" | "theme" => "it uses no target",
+        "version" if !own.get_flag("server") => "it uses no target without --server",
+        _ => return None,
+    };
+    let mut given = Some(own);
+    while let Some(matches) = given {
+        if let Some(flag) = first(matches, &OF_THE_TARGET) {
+            return Some(format!("{flag} has no effect with {verb}: {why}"));
+        }
+        given = matches.subcommand().map(|(_, own)| own);
     }
     if verb != "demo" {
         return None;
     }
-    if let Some(flag) = first(own, &OF_THE_TARGET) {
-        return Some(format!(
-            "demo has a store of its own, so {flag} has no effect"
-        ));
-    }
     let screens = first(own, &OF_THE_SCREENS).or(first(own, &[("no_tour", "--no-tour")]));
     let flag = screens.filter(|_| !has_terminal)?;
     Some(format!(
-        "demo prints its matrix where there is no terminal, so {flag} has no effect"
+        "{flag} has no effect with demo: without a terminal it prints the matrix"
     ))
 }
 
@@ -69,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_flag_that_its_verb_ignores_is_an_error() {
-        let demo = "demo has a store of its own, so";
+        let demo = "with demo: demo has a store of its own";
         for (line, has_terminal, says) in [
             ("status --embedded", false, None),
             ("demo", false, None),
@@ -81,17 +85,51 @@ mod tests {
             ("demo --readonly", true, Some(demo)),
             ("demo --embedded", true, Some(demo)),
             ("demo --repo .", true, Some(demo)),
-            ("demo --no-tour", false, Some("there is no terminal")),
-            ("demo --mouse", false, Some("there is no terminal")),
+            ("demo --no-tour", false, Some("without a terminal")),
+            ("demo --mouse", false, Some("without a terminal")),
             ("--theme dark demo", true, Some("--theme before demo")),
             ("--ascii status", true, Some("--ascii before status")),
             ("--ascii", true, None),
+            ("crds", true, None),
+            (
+                "crds --embedded",
+                true,
+                Some("--embedded has no effect with crds"),
+            ),
+            (
+                "--context c man",
+                true,
+                Some("--context has no effect with man"),
+            ),
+            (
+                "completions bash -n shop",
+                true,
+                Some("--namespace has no effect"),
+            ),
+            ("theme import nord.yaml", true, None),
+            (
+                "theme import nord.yaml --readonly",
+                true,
+                Some("--readonly has no effect with theme"),
+            ),
+            (
+                "theme --embedded import nord.yaml",
+                true,
+                Some("--embedded has no effect with theme"),
+            ),
+            ("version", true, None),
+            ("version --server --embedded", true, None),
+            (
+                "version --embedded",
+                true,
+                Some("it uses no target without --server"),
+            ),
             ("install --context c", true, None),
             ("install --print --image a", true, None),
             (
                 "install --print --context c",
                 true,
-                Some("install --print asks no cluster, so --context"),
+                Some("--context has no effect with install"),
             ),
             (
                 "-n shop install --print",

@@ -6,7 +6,7 @@ use clap::{Args, Command};
 
 use super::error::{Error, Exit};
 
-/// What `man` can be told.
+/// The arguments of `man`.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// The directory for one page per verb [default: print the main page]

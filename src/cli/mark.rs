@@ -6,18 +6,18 @@ use serde_json::json;
 use super::Outcome;
 use super::commits;
 use super::confirm;
-use super::connect::{self, Environment, Options};
+use super::connect::{self, Address, Environment, Options};
 use super::error::{Error, Exit};
 use super::output::{self, Format};
 use super::session::{Server, live, refused};
 use crate::api::release::Verdict;
 use crate::engine::actions::mark::{self, Mark};
 use crate::engine::marking::{self, MarkError, Marked};
-use crate::engine::repository;
+use crate::engine::repository::{self, BeforePlan};
 use crate::engine::world::Source;
 use crate::text;
 
-/// What `mark` can be told.
+/// The arguments of `mark`.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Mark the release bad: bowline refuses to promote it or to roll back to it
@@ -37,7 +37,7 @@ pub struct Arguments {
     /// Change nothing; exit with 3 if something would change
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
     /// The output format
@@ -81,7 +81,7 @@ pub async fn run(
         Verb::Good(arguments) => (arguments, Verdict::Good),
     };
     let mut connection = connect::connect(options, environment).await?;
-    commits::begin(&connection, options, say).await?;
+    commits::begin(&connection, options, BeforePlan::Fetch, say).await?;
     let server = Server::ask(&connection, say).await?;
     let plan = {
         let feed = live(&connection, options, &Source::OF_MOVES).await?;
@@ -92,7 +92,8 @@ pub async fn run(
         let asked = server.asked(&connection, arguments.reason.clone());
         let planned = mark::plan(&feed.world(), &command, &asked);
         let planned = planned.and_then(|plan| plan.noted().map(|()| plan));
-        planned.map_err(|refusal| refused(vec![refusal]))?
+        let address = Address::of(&connection, options, environment);
+        planned.map_err(|refusal| refused(vec![refusal], &address))?
     };
     plan.warnings.iter().cloned().for_each(&mut *say);
     let release = &arguments.release;

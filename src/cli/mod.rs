@@ -118,7 +118,7 @@ enum Verb {
     Install(install::Arguments),
     /// Remove bowline from a cluster
     Uninstall(uninstall::Arguments),
-    /// Run the controllers, which make a target agree with its ReleasePins
+    /// Run the controllers, which deploy the releases that the ReleasePins name
     Controller(controller::Arguments),
     /// Serve the embedded store over HTTP, for kubectl and other clients
     Serve(serve::Arguments),
@@ -171,7 +171,7 @@ pub struct Interactive {
     /// The theme of the terminal UI [default: follows the terminal's background]
     #[arg(long, value_name = "NAME", env = "BOWLINE_THEME")]
     pub theme: Option<String>,
-    /// The keymap of the terminal UI; your own keymap file changes single keys of it
+    /// The keymap of the terminal UI; your keymap.toml can change single keys of it
     #[arg(long, value_name = "NAME", env = "BOWLINE_KEYMAP")]
     pub keymap: Option<String>,
     /// Draw only ASCII characters
@@ -183,6 +183,12 @@ pub struct Interactive {
     /// Whether the guided tour begins.
     #[arg(skip)]
     pub tour: bool,
+}
+
+/// Returns the commands of the program, for the table of texts.
+#[cfg(test)]
+pub(crate) fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// Runs the program and returns its exit code.
@@ -345,7 +351,7 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
             Outcome::done(status::run(&arguments, options, environment, now, &mut say).await?)
         }
         Verb::History(arguments) => {
-            Outcome::done(history::run(&arguments, options, environment, now).await?)
+            Outcome::done(history::run(&arguments, options, environment, now, &mut say).await?)
         }
         Verb::Diff(arguments) => {
             diff::run(&arguments, options, environment, clock, &mut say).await?
@@ -388,7 +394,7 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
             Outcome::done(String::new())
         }
         Verb::Serve(arguments) => {
-            serve::run(&arguments, options, environment, &mut out).await?;
+            serve::run(&arguments, options, environment, &mut out, &mut say).await?;
             Outcome::done(String::new())
         }
         Verb::Theme(verb) => Outcome::done(theme::run(&verb, environment, &mut say)?),
@@ -414,7 +420,7 @@ fn told(
     match printed {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) if made => {
-            say(format!("warning: the result could not be printed: {error}"));
+            say(format!("warning: cannot print the result: {error}"));
             Ok(())
         }
         printed => Ok(printed?),
@@ -447,6 +453,9 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 #[cfg(test)]
+mod options_of_git_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::connect::StoreFile;
@@ -454,6 +463,45 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// Verbs without `-o json`, and why.
+    const WITHOUT_JSON: &[(&str, &str)] = &[
+        ("demo", "opens the terminal UI"),
+        ("screenshot", "prints a picture"),
+        ("controller", "runs until it is stopped"),
+        ("serve", "runs until it is stopped"),
+        ("import", "prints a theme"),
+        ("completions", "prints a script"),
+        ("man", "prints a page"),
+        ("check", "prints its findings as lines"),
+        ("install", "prints a line for each object"),
+        ("uninstall", "prints a line for each object"),
+    ];
+
+    fn without_json(command: &clap::Command, into: &mut Vec<String>) {
+        let mut verbs = command.get_subcommands().peekable();
+        if verbs.peek().is_none() && !command.is_hide_set() {
+            let mut arguments = command.get_arguments();
+            let output = arguments.find(|argument| argument.get_long() == Some("output"));
+            let values = output.map(clap::Arg::get_possible_values);
+            let has_json =
+                values.is_some_and(|values| values.iter().any(|it| it.matches("json", true)));
+            if !has_json {
+                into.push(command.get_name().to_owned());
+            }
+        }
+        verbs.for_each(|verb| without_json(verb, into));
+    }
+
+    #[test]
+    fn every_verb_takes_output_json_or_prints_no_result() {
+        let mut found = Vec::new();
+        without_json(&Cli::command(), &mut found);
+        found.sort();
+        let mut known: Vec<&str> = WITHOUT_JSON.iter().map(|(verb, _)| *verb).collect();
+        known.sort_unstable();
+        assert_eq!(found, known);
     }
 
     #[test]

@@ -1,19 +1,19 @@
 //! After a command changes ReleasePins in an embedded store, the controllers run in this process until they
-//! have observed the change, and a message says how an unfinished rollout goes on.
+//! have observed the change. A message says how to continue a rollout that is not finished.
 
 use jiff::Timestamp;
 use kube::Client;
 use kube::api::Api;
 
-use super::connect::{Connection, Options, StoreFile, Target};
+use super::connect::{Address, Connection, Target};
 use crate::api::ReleasePin;
 use crate::controllers::beside::Beside;
 use crate::engine::presence::{self, Presence};
 use crate::engine::rollout::Rollout;
 use crate::engine::world::{Key, Pin};
 
-/// Runs the controllers of an embedded store until they have observed generations of ReleasePins. The change
-/// is made, so nothing that goes wrong here is an error of the command.
+/// Runs the controllers of an embedded store until they have observed generations of ReleasePins. The write
+/// succeeded, so a failure here is a warning, not an error of the command.
 pub(super) async fn observe(
     beside: &Beside<'_>,
     changed: &[(Key, i64)],
@@ -26,8 +26,8 @@ pub(super) async fn observe(
         return;
     }
     if let Err(error) = beside.observed(changed).await {
-        say(format!("warning: the change was made, and {error}"));
-        say(format!("hint: {}", how_to_go_on(beside.options)));
+        say(format!("warning: the change was made, but {error}"));
+        say(format!("hint: {}", how_to_continue(&address(beside))));
         return;
     }
     if !is_unattended(beside.connection).await {
@@ -49,7 +49,7 @@ pub(super) async fn observe(
         }
     }
     if !is_over {
-        say(format!("hint: {}", how_to_go_on(beside.options)));
+        say(format!("hint: {}", how_to_continue(&address(beside))));
     }
 }
 
@@ -72,40 +72,15 @@ pub(super) async fn is_unattended(connection: &Connection) -> bool {
     matches!(found, Ok(Presence::Absent(_)))
 }
 
-/// Says which command goes on with a rollout that no process looks after.
-pub(super) fn how_to_go_on(options: &Options) -> String {
-    let store = match &options.embedded {
-        Some(StoreFile::At(file)) => format!("--embedded={}", file.display()),
-        Some(StoreFile::Default) | None => "--embedded".to_owned(),
-    };
+/// Returns the hint that names the commands which continue a rollout that no process continues.
+pub(super) fn how_to_continue(address: &Address) -> String {
     format!(
-        "no process runs the controllers of this store: bowline controller {store} runs them, and a command with --wait runs them until its change is ready"
+        "no process runs the controllers of this store: {} runs them, and a command with --wait runs them until its change is ready",
+        address.controller()
     )
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_command_names_the_store() {
-        for (embedded, command) in [
-            (None, "bowline controller --embedded runs"),
-            (
-                Some(StoreFile::Default),
-                "bowline controller --embedded runs",
-            ),
-            (
-                Some(StoreFile::At("shop.db".into())),
-                "bowline controller --embedded=shop.db runs",
-            ),
-        ] {
-            let options = Options {
-                embedded,
-                ..Options::default()
-            };
-            let said = how_to_go_on(&options);
-            assert!(said.contains(command), "{said}");
-        }
-    }
+/// Returns the address of the target that the controllers of a command belong to.
+pub(super) fn address(beside: &Beside<'_>) -> Address {
+    Address::of(beside.connection, beside.options, beside.environment)
 }

@@ -19,12 +19,12 @@ use crate::api::release::Release;
 use crate::api::{Definitions, labels};
 use crate::engine::actions::release::{self as action, Source};
 use crate::engine::catalog::Catalog;
-use crate::engine::repository::{self, NoReference};
+use crate::engine::repository::{self, BeforePlan, NoReference};
 use crate::resolve::content;
 use crate::resolve::git::Git;
 use crate::text;
 
-/// What `release` can be told.
+/// The arguments of `release`.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Create a release from a component's current definitions
@@ -37,7 +37,7 @@ pub enum Verb {
     Gc(gc::Arguments),
 }
 
-/// What `release create` can be told.
+/// The arguments of `release create`.
 #[derive(Args, Debug)]
 pub struct Create {
     /// The component [default: the component that the configuration names]
@@ -68,7 +68,7 @@ pub struct Create {
     git_flags: GitFlags,
 }
 
-/// What `release show` can be told.
+/// The arguments of `release show`.
 #[derive(Args, Debug)]
 pub struct Show {
     /// The release
@@ -83,7 +83,7 @@ pub struct Show {
     git_flags: GitFlags,
 }
 
-/// What `release list` can be told.
+/// The arguments of `release list`.
 #[derive(Args, Debug)]
 pub struct List {
     /// The component [default: all]
@@ -129,7 +129,7 @@ async fn create(
         return Err(Error::new(Exit::Usage, message));
     }
     let connection = connect::connect(options, environment).await?;
-    commits::begin(&connection, options, say).await?;
+    commits::begin(&connection, options, BeforePlan::Fetch, say).await?;
     let (definitions, source) = definitions(arguments, &connection, options, say).await?;
     // One that is there already is so by its content, which may not be pushed yet.
     let likeness = source.as_ref().unwrap_or(&Source::Embedded);

@@ -20,7 +20,7 @@ use crate::resolve::git::Git;
 use crate::resolve::{self, Resolved};
 use crate::text;
 
-/// What `render` can be told.
+/// The arguments of `render`.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// The component [default with -f: all]
@@ -29,8 +29,7 @@ pub struct Arguments {
     /// The environment [default with -f: all]
     #[arg(short, long, value_name = "NAME", required_unless_present = "file")]
     environment: Option<String>,
-    /// The release; the effective release of the ReleasePin where it is left out, or without a ReleasePin
-    /// the definitions as they are now
+    /// The release [default: the effective release; without a ReleasePin, the current definitions]
     #[arg(short, long, value_name = "NAME")]
     release: Option<String>,
     /// Read the objects from a directory instead of a target
@@ -122,7 +121,10 @@ pub async fn run(
         title.clear();
     }
     if all.is_empty() {
-        let message = format!("{} has no Component, or no Environment", path.display());
+        let message = format!(
+            "{} contains no Component, or no Environment",
+            path.display()
+        );
         return Err(Error::new(Exit::Failed, message));
     }
     Ok(print(arguments.output, &all))
@@ -203,7 +205,7 @@ async fn from_target(
             let catalog = Catalog::fetch(client, namespace, component).await?;
             let definitions = catalog.definitions(component)?;
             say(format!(
-                "{component} has no ReleasePin in {environment}; rendering the definitions as they are now"
+                "{component} has no ReleasePin in {environment}; rendering the current definitions"
             ));
             (catalog, definitions)
         }

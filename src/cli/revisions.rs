@@ -3,18 +3,18 @@
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 
-use super::Outcome;
 use super::connect::{self, Environment, Options};
 use super::diff::{Clock, Show, noticed};
 use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
 use super::kinds::check_name;
 use super::output::{self, Format};
+use super::{Outcome, commits};
 use crate::engine::compare::Comparer;
 use crate::engine::revisions::{NoSubject, Pinned, Revision, Revisions, Row, Subject};
 use crate::text;
 
-/// What `revisions` can be told.
+/// The arguments of `revisions`.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// List the revisions of a subject, newest first
@@ -23,7 +23,7 @@ pub enum Verb {
     Diff(Diff),
 }
 
-/// What `revisions list` can be told.
+/// The arguments of `revisions list`.
 #[derive(Args, Debug)]
 pub struct List {
     /// COMPONENT/ENVIRONMENT or releasepin/NAME
@@ -34,7 +34,7 @@ pub struct List {
     output: Format,
 }
 
-/// What `revisions diff` can be told.
+/// The arguments of `revisions diff`.
 #[derive(Args, Debug)]
 pub struct Diff {
     /// COMPONENT/ENVIRONMENT or releasepin/NAME
@@ -94,6 +94,7 @@ pub async fn run(
     match verb {
         Verb::List(List { subject, output }) => {
             let now = clock();
+            commits::say_where_the_log_ends(&connection, say);
             let (client, namespace) = (&connection.client, &connection.namespace);
             let (_, found) = subject.read(client, namespace, now).await?;
             Ok(Outcome::done(print(&found, *output, now)))

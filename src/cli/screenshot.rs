@@ -55,7 +55,9 @@ pub async fn run(
     let drawn = drawn.map_err(|error| match error {
         ScreenError::Connect(error) => error.into(),
         ScreenError::Terminal(why) => Error::new(Exit::Usage, why),
-        ScreenError::Signal(signal) => Error::new(Exit::Failed, format!("signal {signal} came")),
+        ScreenError::Signal(signal) => {
+            Error::new(Exit::Failed, format!("stopped by signal {signal}"))
+        }
     })?;
     // Colours are wanted here; everything else was cleaned when it was drawn.
     std::io::stdout().write_all(drawn.as_bytes())?;

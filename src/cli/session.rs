@@ -6,8 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::connect::{self, Connection, Options};
 use super::error::{Error, Exit};
+use crate::connect::Address;
 use crate::engine::plan::Asked;
-use crate::engine::rules::Refusal;
+use crate::engine::rules::{self, Refusal};
 use crate::engine::whoami::{self, Whoami};
 use crate::engine::world::feed::Feed;
 use crate::engine::world::{Freshness, Source, World};
@@ -133,20 +134,45 @@ fn not_live(world: &World, sources: &[Source]) -> Error {
             Freshness::Stale { why, .. } => Some(why.clone()),
             _ => None,
         });
-    let why = why.unwrap_or_else(|| "the target did not list all objects in time".to_owned());
-    Error::new(Exit::Unreachable, format!("cannot reach the target: {why}"))
-        .with_hint("check the connection with kubectl cluster-info; --request-timeout waits longer")
+    let why = why.unwrap_or_else(|| "the target does not list all objects in time".to_owned());
+    Error::new(
+        Exit::Unreachable,
+        format!("cannot watch the objects: {why}"),
+    )
+    .with_hint("check the connection with kubectl cluster-info; --request-timeout waits longer")
 }
 
-pub(super) fn refused(refusals: Vec<Refusal>) -> Error {
+/// Makes the error of an action that rules refuse, with the hint of each; the commands in hints name the
+/// target.
+pub(super) fn refused(refusals: Vec<Refusal>, address: &Address) -> Error {
+    let aim = |line: &str| address.bowline(line);
+    let hints = refusals.iter().filter_map(|refusal| refusal.hint(&aim));
+    hints.fold(without_hints(&refusals), Error::and_hint)
+}
+
+/// Makes the error of an action that rules refuse on a target without a running controller. Waiting changes
+/// nothing there, so `how`, the hint that says how to run one, replaces the hint to wait.
+pub(super) fn refused_without_controller(
+    refusals: &[Refusal],
+    how: String,
+    address: &Address,
+) -> Error {
+    let aim = |line: &str| address.bowline(line);
+    let hints = refusals.iter().filter_map(|refusal| match refusal {
+        Refusal::Unready { .. } => Some(rules::UNREADY_ANYWAY.to_owned()),
+        refusal => refusal.hint(&aim),
+    });
+    hints.fold(without_hints(refusals).with_hint(how), Error::and_hint)
+}
+
+fn without_hints(refusals: &[Refusal]) -> Error {
     let exit = match refusals.first() {
         Some(refusal) if refusal.is_stale() => Exit::Conflict,
         Some(refusal) if refusal.is_rule() => Exit::Refused,
         _ => Exit::Failed,
     };
     let messages: Vec<_> = refusals.iter().map(ToString::to_string).collect();
-    let hints = refusals.iter().filter_map(Refusal::hint);
-    hints.fold(Error::new(exit, messages.join("\n")), Error::and_hint)
+    Error::new(exit, messages.join("\n"))
 }
 
 /// Returns the component that is meant: the one that was named, else that of the configuration.
@@ -155,8 +181,8 @@ pub(super) fn component(connection: &Connection, named: Option<&str>) -> Result<
     meant.map(str::to_owned).ok_or_else(|| {
         Error::new(
             Exit::Usage,
-            "the component is missing, and the configuration names none for this directory or context",
+            "the component is missing, and config.toml names none for this directory or context",
         )
-        .with_hint("name a component, or use --all with verbs that have it")
+        .with_hint("name a component; promote also takes --all")
     })
 }

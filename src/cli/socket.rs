@@ -121,6 +121,6 @@ where
         .serve_connection(TokioIo::new(stream), service)
         .into_owned();
     if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(error, "a connection ended badly");
+        tracing::debug!(error, "a connection failed");
     }
 }

@@ -15,8 +15,9 @@ use crate::api::environment::PipelineFault;
 use crate::embedded::tree::LeftOutPin;
 use crate::engine::matrix::{self, Cell, Columns, Health};
 use crate::engine::world::{Source, World};
+use crate::text;
 
-/// What `status` can be told.
+/// The arguments of `status`.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// The component [default: all]
@@ -221,7 +222,7 @@ impl Matrix {
             .collect();
         (!names.is_empty()).then(|| {
             format!(
-                "warning: not checked out, so the release is not known: {}; git sparse-checkout add their directories",
+                "warning: the release is not known, because the ReleasePin is not checked out: {}; check it out with git sparse-checkout add DIR",
                 names.join(", ")
             )
         })
@@ -231,14 +232,18 @@ impl Matrix {
     fn failures(&self) -> Vec<String> {
         let faults = self.faults.iter();
         let mut lines: Vec<String> = faults
-            .map(|fault| format!("{fault}\n  hint: {}", fault.hint()))
+            .map(|fault| {
+                let (what, hint) = (fault.to_string(), fault.hint());
+                format!("{}\n  hint: {}", text::line(&what), text::line(&hint))
+            })
             .collect();
         for row in &self.rows {
             for (environment, cell) in self.environments.iter().zip(&row.cells) {
                 let reason = cell.as_ref().and_then(|cell| cell.reason.as_ref());
                 if let Some((reason, message)) = reason {
                     let component = &row.component;
-                    lines.push(format!("{component} in {environment}: {reason}: {message}"));
+                    let line = format!("{component} in {environment}: {reason}: {message}");
+                    lines.push(text::block(&line).into_owned());
                 }
             }
         }

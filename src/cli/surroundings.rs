@@ -1,13 +1,13 @@
 //! The surroundings of the process: its environment, and where its log goes.
 
 use std::ffi::OsStr;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 
 use tracing_subscriber::EnvFilter;
 
 use super::controller::LogFormat;
 use crate::connect::Environment;
-use crate::text::CleanWriter;
+use crate::text;
 
 /// Reads what the rest of the program is told about the process's surroundings.
 pub(super) fn environment() -> Environment {
@@ -33,32 +33,65 @@ pub(super) fn environment() -> Environment {
     }
 }
 
-/// Turns `BOWLINE_LOG=debug` into a log on stderr; without it only what is there by default is logged.
+/// Logs to stderr at the level of `BOWLINE_LOG`, or of `default`; without both there is no log.
 ///
-/// Colours are for terminals, never for files, and not where `NO_COLOR` is set.
+/// Only a terminal gets colours, and none if `NO_COLOR` is set.
 pub(super) fn log_to_stderr(default: Option<&str>, format: LogFormat) {
     let filter = EnvFilter::try_from_env("BOWLINE_LOG").ok();
     let Some(filter) = filter.or_else(|| default.map(EnvFilter::new)) else {
         return;
     };
-    let log = tracing_subscriber::fmt().with_env_filter(filter);
     let no_color = std::env::var_os("NO_COLOR");
+    let colours = has_colours(std::io::stderr().is_terminal(), no_color.as_deref());
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(colours && format == LogFormat::Text)
+        .with_writer(|| LogWriter(std::io::stderr()));
     let _ = match format {
-        LogFormat::Text if has_colours(std::io::stderr().is_terminal(), no_color.as_deref()) => {
-            // The library escapes what events quote.
-            log.with_ansi(true).with_writer(std::io::stderr).try_init()
-        }
-        LogFormat::Text => log
-            .with_ansi(false)
-            .with_writer(|| CleanWriter(std::io::stderr()))
-            .try_init(),
-        LogFormat::Json => log
-            .with_ansi(false)
-            .with_writer(|| CleanWriter(std::io::stderr()))
-            .json()
-            .flatten_event(true)
-            .try_init(),
+        LogFormat::Text => log.try_init(),
+        LogFormat::Json => log.json().flatten_event(true).try_init(),
     };
+}
+
+/// Writes one event at a time: cleaned, except for the colours of the log itself, and with every line after
+/// the first indented, so that a quoted text cannot look like another event.
+struct LogWriter<W>(W);
+
+impl<W: Write> Write for LogWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let event = String::from_utf8_lossy(bytes);
+        let cleaned = without_controls(event.trim_end_matches('\n'));
+        self.0.write_all(format!("{cleaned}\n").as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Cleans an event and keeps escape sequences that only choose a colour or a weight (`ESC [ 32 m`). The log
+/// library escapes those in the texts that it quotes.
+fn without_controls(event: &str) -> String {
+    let mut cleaned = String::new();
+    let mut rest = event;
+    while let Some(at) = rest.find("\u{1b}[") {
+        let after = &rest[at + 2..];
+        let digits = after.bytes().take_while(u8::is_ascii_digit).count();
+        let end = match after[digits..].starts_with('m') && digits <= 2 {
+            true => at + 2 + digits + 1,
+            false => {
+                cleaned += &text::clean(&rest[..at + 2]);
+                rest = after;
+                continue;
+            }
+        };
+        cleaned += &text::clean(&rest[..at]);
+        cleaned += &rest[at..end];
+        rest = &rest[end..];
+    }
+    cleaned += &text::clean(rest);
+    cleaned.replace('\n', "\n  ")
 }
 
 fn has_colours(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
@@ -80,6 +113,26 @@ mod tests {
         ] {
             let no_color = no_color.map(OsStr::new);
             assert_eq!(has_colours(is_terminal, no_color), colours, "{no_color:?}");
+        }
+    }
+
+    #[test]
+    fn a_quoted_text_in_the_log_steers_no_terminal_and_starts_no_line() {
+        for (event, written) in [
+            (
+                "\u{1b}[32m INFO\u{1b}[0m started\n",
+                "\u{1b}[32m INFO\u{1b}[0m started\n",
+            ),
+            ("a\u{202e}b\nERROR forged\n", "a\u{fffd}b\n  ERROR forged\n"),
+            (
+                "a\u{1b}[2Jb\u{1b}]0;t\u{7}\n",
+                "a\u{fffd}[2Jb\u{fffd}]0;t\u{fffd}\n",
+            ),
+            ("\u{1b}[\u{1b}[1m", "\u{fffd}[\u{1b}[1m\n"),
+        ] {
+            let mut out = Vec::new();
+            LogWriter(&mut out).write_all(event.as_bytes()).unwrap();
+            assert_eq!(String::from_utf8(out).unwrap(), written);
         }
     }
 }

@@ -15,14 +15,14 @@ use crate::yaml;
 /// Where the terminal UI looks for themes, in bowline's configuration directory.
 const DIRECTORY: &str = "themes";
 
-/// What `theme` can be told.
+/// The arguments of `theme`.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Convert a k9s skin to a theme
     Import(Import),
 }
 
-/// What `theme import` can be told.
+/// The arguments of `theme import`.
 #[derive(Args, Debug)]
 pub struct Import {
     /// The skin (a YAML file)
@@ -67,7 +67,7 @@ pub fn run(
 /// Writes a theme where the terminal UI finds it; what is there stays.
 fn keep(name: &str, theme: &str, config_dir: Option<&Path>) -> Result<PathBuf, Error> {
     let Some(config_dir) = config_dir else {
-        let why = "there is no home directory for the theme";
+        let why = "no home directory, so the theme cannot be saved";
         return Err(Error::new(Exit::Failed, why).with_hint("leave out --name to print the theme"));
     };
     let directory = config_dir.join(DIRECTORY);

@@ -12,6 +12,7 @@ use super::config::NoConfig;
 use super::{Target, kinds};
 use crate::embedded::OpenError;
 use crate::embedded::tree::TreeError;
+use crate::text::quoted;
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
@@ -31,10 +32,10 @@ pub enum Error {
     #[error("the kubeconfig has no current context")]
     NoCurrentContext,
     /// A data plane is to be the embedded store, and there is none.
-    #[error("the control plane is a cluster, which has no embedded data plane")]
+    #[error("the DataPlane is embedded, and the control plane is a cluster")]
     NoEmbeddedPlane,
     /// The kubeconfig of the data planes is missing.
-    #[error("there is no kubeconfig {} with the context {name}", file.display())]
+    #[error("kubeconfig {} does not exist; it must have the context {name}", file.display())]
     NoPlaneKubeconfig {
         /// The context that a DataPlane names.
         name: String,
@@ -62,7 +63,7 @@ pub enum Error {
     Pod(#[source] Box<InClusterError>),
     /// A credential plugin works only with a terminal.
     #[error(
-        "context {context}: the credential plugin {command} wants the terminal (interactiveMode: Always)"
+        "context {context}: the credential plugin {command} needs the terminal (interactiveMode: Always)"
     )]
     PluginWantsTerminal {
         /// The context.
@@ -116,8 +117,8 @@ pub enum Error {
         /// Why not.
         source: Box<TreeError>,
     },
-    /// The cluster beside a work tree does not say what its pins do.
-    #[error("context {context}, beside the repository: {}", explain(error))]
+    /// The cluster of a work tree does not return the status of its ReleasePins.
+    #[error("context {context}, the cluster of the repository: {}", explain(error))]
     Beside {
         /// The context.
         context: String,
@@ -136,8 +137,16 @@ pub enum Error {
         /// The flag that chooses the target; empty where no flag does.
         flag: String,
     },
+    /// A repository has no object of bowline.
+    #[error(
+        "{} has no objects of bowline: no file names openchoreo.dev, core.choreo.dev or bowline.dev; nothing is wrong with the repository", directory.display()
+    )]
+    NoObjects {
+        /// The directory.
+        directory: PathBuf,
+    },
     /// A cluster does not answer.
-    #[error("{target} does not answer: {}", explain(error))]
+    #[error("{}", unanswered(target, error))]
     Unanswered {
         /// The target.
         target: String,
@@ -146,16 +155,60 @@ pub enum Error {
     },
 }
 
+/// No connection to a server.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot reach {server}: {why}")]
+pub(super) struct Unreachable {
+    server: String,
+    why: String,
+}
+
+/// Names the server in an error that means that there is no connection to it. The library's own error names
+/// only its layers: `client error (Connect): tcp connect error: ...`.
+pub(super) fn naming(server: &str, error: kube::Error) -> kube::Error {
+    use hyper_util::client::legacy;
+    let source = match &error {
+        kube::Error::Service(source) => source.downcast_ref::<legacy::Error>(),
+        _ => None,
+    };
+    let Some(source) = source.filter(|source| source.is_connect()) else {
+        return error;
+    };
+    let mut cause: &dyn std::error::Error = source;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    let refused = cause
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused);
+    let why = match refused {
+        true => "connection refused".to_owned(),
+        false => cause.to_string(),
+    };
+    kube::Error::Service(Box::new(Unreachable {
+        server: server.to_owned(),
+        why,
+    }))
+}
+
+/// Says that a target does not answer; an error that names its server says so itself.
+fn unanswered(target: &str, error: &kube::Error) -> String {
+    match error {
+        kube::Error::Service(source) if source.is::<Unreachable>() => source.to_string(),
+        error => format!("{target} does not answer: {}", explain(error)),
+    }
+}
+
 /// The kinds of failure that callers tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The command cannot mean anything here.
+    /// The command makes no sense for this target.
     Usage,
-    /// Somebody else was first; what was read is stale.
+    /// Another writer was first, or the data is stale.
     Conflict,
     /// The server or the guard does not let this user do it.
     NotAllowed,
-    /// Nobody answered, or not in time.
+    /// No answer, or not in time.
     Unreachable,
     /// The server does not have a kind that the command needs.
     NotInstalled,
@@ -167,7 +220,7 @@ impl Error {
     /// Makes the error of a target that does not have some kinds.
     pub fn absent(target: &Target, absent: &[ApiResource]) -> Self {
         let flag = match target {
-            Target::Context { name, .. } => format!(" --context {name}"),
+            Target::Context { name, .. } => format!(" --context {}", quoted(name)),
             Target::Pod | Target::Embedded { .. } | Target::Repository { .. } => String::new(),
         };
         Error::KindsAbsent {
@@ -189,7 +242,7 @@ impl Error {
             | Error::Context { .. }
             | Error::NoDataDirectory => Failure::Usage,
             Error::PluginWantsTerminal { .. } | Error::PluginTooSlow { .. } => Failure::NotAllowed,
-            Error::KindsAbsent { .. } => Failure::NotInstalled,
+            Error::KindsAbsent { .. } | Error::NoObjects { .. } => Failure::NotInstalled,
             Error::Client { error, .. }
             | Error::Beside { error, .. }
             | Error::Unanswered { error, .. } => failure(error),
@@ -222,17 +275,20 @@ impl Error {
                 "in a cluster, put a kubeconfig under the key config of the Secret bowline-kubeconfig in namespace bowline-system".to_owned(),
             ),
             Error::PluginWantsTerminal { command, .. } => Some(format!(
-                "set interactiveMode: IfAvailable for it and log in with {command} beforehand"
+                "set interactiveMode: IfAvailable for the plugin, and log in with {command} first"
             )),
             Error::KindsAbsent { flag, .. } => Some(format!(
                 "bowline install{flag} installs the kinds; bowline get deployments{flag} lists the existing objects"
             )),
+            Error::NoObjects { .. } => Some(
+                "bowline release create COMPONENT -f DIR makes the first release of your definitions (docs/gitops.md, \"The first objects\"); or name the directory of the objects with --repo DIR".to_owned(),
+            ),
             Error::Unanswered { .. } => Some(
                 "check the connection with kubectl cluster-info; --request-timeout waits longer".to_owned(),
             ),
             Error::NoDataDirectory => Some("name the file with --embedded=FILE".to_owned()),
             Error::Client { error, .. } if failure(error) == Failure::NotAllowed => {
-                Some("log in again outside bowline, then repeat".to_owned())
+                Some("log in again outside bowline, then repeat the command".to_owned())
             }
             _ => None,
         }
@@ -287,7 +343,7 @@ fn is_denied_by_policy(status: &kube::core::Status) -> bool {
             || has("admission webhook \"", " denied the request"))
 }
 
-/// Says what went wrong with a request, without what a credential plugin printed:
+/// Returns the text of a failed request, without the output of a credential plugin:
 /// the library quotes all of it, and it may be a token.
 pub fn explain(error: &kube::Error) -> String {
     let credentials = match error {
@@ -330,4 +386,29 @@ fn with_causes(error: &dyn std::error::Error) -> String {
         cause = next.source();
     }
     message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_refused_connection_names_the_server() {
+        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = format!("http://{}", closed.local_addr().unwrap());
+        drop(closed);
+        let client =
+            hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new());
+        let client: hyper_util::client::legacy::Client<_, String> = client.build_http();
+        let error = client.get(server.parse().unwrap()).await.unwrap_err();
+        let error = naming(&server, kube::Error::Service(Box::new(error)));
+        let says = format!("cannot reach {server}: connection refused");
+        assert_eq!(explain(&error), says);
+        assert_eq!(failure(&error), Failure::Unreachable);
+        let error = Error::Unanswered {
+            target: "context c".to_owned(),
+            error: Box::new(error),
+        };
+        assert_eq!(error.to_string(), says);
+    }
 }

@@ -185,13 +185,24 @@ impl Connection {
         repository.map(|repository| repository.tree.work())
     }
 
-    /// Refuses a cluster that does not have all of some kinds; an embedded store and a repository have all.
+    /// Refuses a cluster that does not have all of some kinds, and, where ReleasePins are among these, a
+    /// repository without any object of bowline. An embedded store has all kinds.
     pub async fn require(&self, kinds: &[ApiResource]) -> Result<(), Error> {
         match &self.target {
             Target::Context { .. } | Target::Pod => {
                 kinds::require(&self.client, kinds, &self.target).await
             }
-            Target::Embedded { .. } | Target::Repository { .. } => Ok(()),
+            Target::Repository { directory } => {
+                let pins = kinds::kind::<crate::api::ReleasePin>();
+                let repository = self.repository.as_ref().filter(|_| kinds.contains(&pins));
+                match repository.is_some_and(|repository| repository.tree.is_plain()) {
+                    true => Err(Error::NoObjects {
+                        directory: directory.clone(),
+                    }),
+                    false => Ok(()),
+                }
+            }
+            Target::Embedded { .. } => Ok(()),
         }
     }
 
@@ -547,6 +558,8 @@ async fn cluster(
             },
         )?;
     }
+    let server = config.cluster_url.to_string();
+    let server = server.trim_end_matches('/').to_owned();
     // Building a client runs the credential plugin and waits for it.
     let built = tokio::task::spawn_blocking(move || kube::Client::try_from(config));
     let slack = Duration::from_secs(5);
@@ -564,8 +577,11 @@ async fn cluster(
     let namespace = backend.default_namespace().to_owned();
     let valid_until = *backend.valid_until();
     let service = tower::service_fn(move |request: Request<Body>| {
-        let backend = backend.clone();
-        async move { backend.send(request).await }
+        let (backend, server) = (backend.clone(), server.clone());
+        async move {
+            let answer = backend.send(request).await;
+            answer.map_err(|error| error::naming(&server, error))
+        }
     });
     let client = |bars| {
         let client = guarded(service.clone(), &namespace, bars, deadlines);

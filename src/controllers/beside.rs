@@ -96,6 +96,17 @@ impl Beside<'_> {
         attended.unwrap_or(Ok(()))
     }
 
+    /// Waits until a cleanup of the controllers has ended, if the target is an embedded store; if another
+    /// process runs them, for a moment only. Tells whether the cleanup has ended.
+    pub async fn cleaned(&self, ended: impl Future<Output = ()>) -> Result<bool, BesideError> {
+        let Target::Embedded { file } = &self.connection.target else {
+            return Ok(true);
+        };
+        let in_time = tokio::time::timeout(PATIENCE, ended);
+        let attended = self.attend(file, Some(MOMENT), in_time).await?;
+        Ok(matches!(attended, Some(Ok(()))))
+    }
+
     /// Runs the controllers until something is reached, or another process has them and the time is up.
     async fn attend<T>(
         &self,

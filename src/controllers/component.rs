@@ -373,7 +373,9 @@ async fn deploy(room: &Room, key: &Key, release: &Release) -> Result<Found, Comp
     let (item, environment) = (item.clone(), item.environment.clone());
     let clock = || room.base.now();
     match apply(&room.base.client, &plan, &item, &clock).await? {
-        Applied::Superseded { by, .. } => tracing::info!(%by, "somebody moved the pin meanwhile"),
+        Applied::Superseded { by, .. } => {
+            tracing::info!(%by, "another writer changed the ReleasePin after the deployment")
+        }
         applied => tracing::info!(component = %key.name, release = %name, ?applied, "deployed"),
     }
     let message = format!("{name} was deployed to {environment}");
@@ -402,7 +404,10 @@ async fn make(room: &Room, key: &Key, release: &Release) -> Result<(), Component
     let in_time = tokio::time::timeout(PATIENCE, seen).await;
     in_time.map_err(|_| ComponentError::NotNow {
         reason: "NotSeen",
-        message: format!("release {} was made and is not seen yet", own.name),
+        message: format!(
+            "release {} was created, but the watch has not shown it yet",
+            own.name
+        ),
     })
 }
 
@@ -411,7 +416,10 @@ async fn asked(room: &Room, key: &Key) -> Result<Asked, kube::Error> {
         operation: uuid::Uuid::new_v4().to_string(),
         now: room.base.now(),
         user: room.base.user().await?.to_owned(),
-        reason: Some(format!("autoDeploy: what {} is made of changed", key.name)),
+        reason: Some(format!(
+            "autoDeploy: the definitions of {} changed",
+            key.name
+        )),
         namespace: key.namespace.to_string(),
     })
 }

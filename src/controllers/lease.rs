@@ -86,7 +86,7 @@ impl Election {
                 return;
             }
             tracing::error!(
-                "the lease is lost; the controllers stop until this process holds it again"
+                "lost the lease; the controllers stop until this process holds it again"
             );
         }
     }

@@ -111,66 +111,66 @@ impl Metrics {
         registry.register("build", "The version of the program", version);
         registry.register(
             "reconciles",
-            "Reconciles that ended",
+            "Completed reconciles",
             self.reconciles.clone(),
         );
         registry.register_with_unit(
             "reconcile_duration",
-            "How long reconciles took",
+            "The duration of reconciles",
             Unit::Seconds,
             self.durations.clone(),
         );
         registry.register(
             "watch_errors",
-            "Watches that failed and began again",
+            "Watches that failed and were restarted",
             self.watch_errors.clone(),
         );
         registry.register(
             "controller_restarts",
-            "Controllers that ended by a fault and were started again",
+            "Controllers that failed and were restarted",
             self.restarts.clone(),
         );
         registry.register_with_unit(
             "compression_plain",
-            "What was packed, before it was packed",
+            "The size of compressed data before the compression",
             Unit::Bytes,
             self.plain.clone(),
         );
         registry.register_with_unit(
             "compression_stored",
-            "What was packed, as it is stored",
+            "The size of compressed data after the compression",
             Unit::Bytes,
             self.packed.clone(),
         );
         registry.register(
             "compression_ratio",
-            "What is stored of what was packed since the process began",
+            "The stored size divided by the original size, since the start of the process",
             self.ratio.clone(),
         );
         registry.register(
             "snapshots_reused",
-            "Snapshots that spared a fetch",
+            "Snapshots that were used instead of a git fetch",
             self.reused.clone(),
         );
         registry.register(
             "gc_deleted",
-            "Objects that garbage collection removed",
+            "Objects that garbage collection deleted",
             self.collected.clone(),
         );
         registry.register_with_unit(
             "gc_freed",
-            "What garbage collection freed",
+            "The size of the objects that garbage collection deleted",
             Unit::Bytes,
             self.freed.clone(),
         );
         registry.register(
             "leader",
-            "Whether this process acts: 1 for the one that holds the lease",
+            "1 if this process is the leader, else 0",
             self.leading.clone(),
         );
         registry.register(
             "leader_terms",
-            "How often this process began to act",
+            "How often this process became the leader",
             self.terms.clone(),
         );
     }
@@ -246,7 +246,7 @@ impl Metrics {
         let mut out = String::new();
         // Writing to a string cannot fail; what was written of a sum that could not be made is cut off.
         if text::encode(&mut out, &self.registry).is_err() {
-            tracing::error!("the metrics could not be written");
+            tracing::error!("cannot write the metrics");
         }
         out
     }

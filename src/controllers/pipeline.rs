@@ -84,7 +84,7 @@ async fn reconcile(
     let (status, reason, message) = match &fault {
         Some(fault) => (Status::False, fault.reason(), fault.to_string()),
         None => {
-            let message = "the pipeline is the only one of its namespace, and leads in no circle";
+            let message = "the pipeline is the only one of its namespace and has no cycle";
             (Status::True, condition::VALID, message.to_owned())
         }
     };

@@ -61,7 +61,7 @@ pub async fn run(context: Arc<Context>, stop: impl Future<Output = ()> + Send + 
                     let times = failures.entry(key.clone()).or_default();
                     let again_in = pause(*times);
                     *times = times.saturating_add(1);
-                    tracing::warn!(release = %key.name, %error, ?again_in, "cannot be completed");
+                    tracing::warn!(release = %key.name, %error, ?again_in, "cannot complete the metadata of a release");
                     waiting.push(async move {
                         tokio::time::sleep(again_in).await;
                         key

@@ -81,7 +81,7 @@ pub async fn run<K, C, E, F>(
                 Err(Error::ObjectNotFound(object)) => failures.forget(&Key::from(&*object)),
                 Err(Error::QueueError(error)) => {
                     base.metrics.watch_failed(name);
-                    tracing::warn!(controller = name, error = %Causes(&error), "a watch failed and begins again");
+                    tracing::warn!(controller = name, error = %Causes(&error), "a watch failed; restarting it");
                 }
                 Err(Error::RunnerError(error)) => {
                     tracing::error!(controller = name, error = %Causes(&error), "the queue failed");

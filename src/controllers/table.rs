@@ -139,7 +139,7 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
             let changes = match event {
                 Ok(event) => table.take(event, row),
                 Err(error) => {
-                    tracing::warn!(%error, "a watch failed, and begins again");
+                    tracing::warn!(%error, "a watch failed; restarting it");
                     if is_not_served(&error) {
                         table.is_now(Listing::Absent);
                     }

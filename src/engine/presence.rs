@@ -76,10 +76,7 @@ fn beside(store: &Path) -> Presence {
     let held = File::open(lock_file(store)).map(|file| file.try_lock_shared());
     match held {
         Ok(Err(TryLockError::WouldBlock)) => Presence::Runs,
-        _ => Presence::Absent(
-            "no process runs the controllers of this store; start one with bowline controller"
-                .to_owned(),
-        ),
+        _ => Presence::Absent("no process runs the controllers of this store".to_owned()),
     }
 }
 
@@ -89,7 +86,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_lease_that_is_not_renewed_is_nobodys() {
+    fn a_controller_that_does_not_renew_its_lease_does_not_run() {
         let now: Timestamp = "2026-01-06T12:00:00Z".parse().unwrap();
         let renewed = |at: &str| json!({"holderIdentity": "pod-1", "leaseDurationSeconds": 15, "renewTime": at});
         for (lease, expected) in [
@@ -114,10 +111,14 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_held_by_who_lives() {
+    fn a_controller_runs_while_a_process_holds_the_lock() {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("store.db");
-        assert_ne!(beside(&store), Presence::Runs);
+        // No command: without the store it would start controllers on the cluster of the kubeconfig.
+        assert_eq!(
+            beside(&store),
+            Presence::Absent("no process runs the controllers of this store".to_owned())
+        );
         let lock = File::create(lock_file(&store)).unwrap();
         assert_ne!(beside(&store), Presence::Runs);
         lock.lock().unwrap();

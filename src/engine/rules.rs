@@ -11,7 +11,10 @@ use super::world::{Freshness, Key, Pin, ReleaseRow, Source, World};
 use crate::api::environment::{DeploymentPipelineSpec, EnvironmentSpec, PipelineFault};
 use crate::api::pin::Hold;
 use crate::api::release::Verdict;
-use crate::text;
+use crate::text::{self, quoted};
+
+/// The hint that overrides [`Refusal::Unready`].
+pub const UNREADY_ANYWAY: &str = "--unready promotes a release that is not ready";
 
 /// Why an action is not planned.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -40,12 +43,12 @@ pub enum Refusal {
         /// The environment.
         environment: String,
     },
-    /// The pin of another place has the name.
-    #[error("the ReleasePin {name} is that of {component} in {environment}")]
+    /// The ReleasePin of another component and environment has the name.
+    #[error("ReleasePin {name} belongs to {component} in {environment}")]
     NameTaken {
         /// The name.
         name: String,
-        /// Whose pin it is.
+        /// Its component.
         component: String,
         /// Where.
         environment: String,
@@ -145,8 +148,8 @@ pub enum Refusal {
         /// Why.
         why: String,
     },
-    /// Somebody holds the pin.
-    #[error("{environment} holds {component} at {release} ({holds})")]
+    /// A hold blocks the change.
+    #[error("{component} in {environment} is held at {release} ({holds})")]
     Held {
         /// The component.
         component: String,
@@ -157,7 +160,7 @@ pub enum Refusal {
         /// Who holds, why and until when.
         holds: String,
     },
-    /// A GitOps tool owns the pin.
+    /// A GitOps tool owns the ReleasePin.
     #[error("{} owns {component} in {environment} and would revert a change made here", .tool.name())]
     OwnedByGit {
         /// The component.
@@ -169,20 +172,22 @@ pub enum Refusal {
         /// The tool.
         tool: GitOps,
     },
-    /// The environment wants to know why.
+    /// The environment requires a reason.
     #[error("{environment} requires a reason for every change")]
     NoReason {
         /// Which.
         environment: String,
     },
-    /// Whoever calls a release bad has to say why.
-    #[error("marking {release} bad needs a reason")]
+    /// A bad mark needs a reason, and so does the good mark that replaces one.
+    #[error("marking {release} {verdict} needs a reason")]
     NoNote {
         /// The release.
         release: String,
+        /// Bad or good.
+        verdict: &'static str,
     },
-    /// What is known is too old to act on.
-    #[error("the data of {what} is stale: the watch is disconnected since {since} ({why})")]
+    /// The data is too old to act on.
+    #[error("the data of {what} is stale: the watch was disconnected at {since} ({why})")]
     Stale {
         /// Of what.
         what: &'static str,
@@ -197,13 +202,13 @@ pub enum Refusal {
         /// The kinds.
         kinds: String,
     },
-    /// What is known is not complete yet.
+    /// The data is not complete yet.
     #[error("the {what} are still loading")]
     Loading {
         /// Of what.
         what: &'static str,
     },
-    /// There is nothing good to go back to.
+    /// No earlier release was good.
     #[error(
         "{component} has no earlier release in {environment} that was healthy when it was replaced"
     )]
@@ -213,7 +218,7 @@ pub enum Refusal {
         /// The environment.
         environment: String,
     },
-    /// What the controller has seen is too old to tell what was good.
+    /// The controller has not observed the newest change, so the last good release is not known.
     #[error(
         "the controller has not observed the latest change of {component} in {environment}, so the last good release is not known"
     )]
@@ -223,7 +228,7 @@ pub enum Refusal {
         /// The environment.
         environment: String,
     },
-    /// Nobody watches over what is healthy.
+    /// No controller runs, so the health of releases is not known.
     #[error(
         "no controller runs ({why}), so the last good release of {component} in {environment} is not known"
     )]
@@ -247,25 +252,25 @@ pub enum Refusal {
         /// Which there are.
         known: Vec<String>,
     },
-    /// The pipeline says in no way that can be read what is kept.
-    #[error("the retention of the DeploymentPipeline cannot be read: minAge: {why}")]
+    /// The retention of the pipeline is not valid.
+    #[error("the retention of the DeploymentPipeline is not valid: minAge: {why}")]
     BadRetention {
         /// What is wrong.
         why: String,
     },
-    /// The last action made the pin.
+    /// The last action created the ReleasePin.
     #[error(
         "the last action was the first deployment of {component} in {environment}: there is no earlier state"
     )]
     NothingBefore {
-        /// The pin.
+        /// The ReleasePin.
         pin: String,
         /// The component.
         component: String,
         /// The environment.
         environment: String,
     },
-    /// Nobody recorded what the pin was before.
+    /// The audit trail does not have the revision before.
     #[error("revision {revision} of {component} in {environment} is not recorded")]
     NotOnRecord {
         /// The component.
@@ -287,7 +292,7 @@ pub enum Refusal {
     },
 }
 
-/// Lists what there is instead, where there is something.
+/// Lists the known names, if there are any.
 fn instead(names: &[String]) -> String {
     match names.is_empty() {
         true => String::new(),
@@ -296,7 +301,7 @@ fn instead(names: &[String]) -> String {
 }
 
 impl Refusal {
-    /// Tells whether it is a rule that refuses, and not something that is missing.
+    /// Tells whether a rule refuses the action. Otherwise something is missing.
     pub fn is_rule(&self) -> bool {
         matches!(
             self,
@@ -322,9 +327,12 @@ impl Refusal {
         )
     }
 
-    /// Tells whether which release was good is not known, so that somebody has to name one.
+    /// Tells whether the last good release is not known, so that the user has to name one.
     pub fn is_about_last_good(&self) -> bool {
-        matches!(self, Self::NotObserved { .. } | Self::NoController { .. })
+        matches!(
+            self,
+            Self::NoLastGood { .. } | Self::NotObserved { .. } | Self::NoController { .. }
+        )
     }
 
     /// Tells whether the action becomes possible once a controller has run.
@@ -335,34 +343,53 @@ impl Refusal {
         )
     }
 
-    /// Tells whether what was read is too old.
+    /// Tells whether the data is too old.
     pub fn is_stale(&self) -> bool {
         matches!(self, Self::Stale { .. } | Self::Loading { .. })
     }
 
-    /// Says what the person can do.
-    pub fn hint(&self) -> Option<String> {
+    /// Returns the next step of a user on the command line. `aim` adds the target to a command, so that it acts
+    /// in the same place wherever the user pastes it.
+    pub fn hint(&self, aim: &dyn Fn(&str) -> String) -> Option<String> {
+        let at = |component: &str, environment: &str| {
+            format!(
+                "{} --environment {}",
+                quoted(component),
+                quoted(environment)
+            )
+        };
         Some(match self {
             Self::NoPin {
                 component,
                 environment,
             } => {
-                format!("bowline deploy {component} --environment {environment}, or promote to it")
+                let deploy = aim(&format!("bowline deploy {}", at(component, environment)));
+                format!("promote to it, or: {deploy}")
             }
             Self::NameTaken { .. } => {
-                "a ReleasePin is named {component}-{environment}; rename the component or the environment"
+                "bowline names a ReleasePin COMPONENT-ENVIRONMENT; rename the component or the environment"
                     .to_owned()
             }
             Self::ReleaseLost { .. } => {
                 "create the release again, or move the ReleasePin to one that exists: bowline deploy, bowline rollback"
                     .to_owned()
             }
-            Self::Unpinned { rendered } => format!(
-                "create the ReleasePin {rendered} again, or remove its workloads: bowline delete releases.core.choreo.dev {rendered}"
-            ),
-            Self::NoRelease { .. } => "bowline release list prints all of them".to_owned(),
+            Self::Unpinned { rendered } => {
+                let delete = format!(
+                    "bowline delete releases.core.choreo.dev {}",
+                    quoted(rendered)
+                );
+                format!(
+                    "create the ReleasePin {rendered} again, or remove its workloads: {}",
+                    aim(&delete)
+                )
+            }
+            Self::NoRelease { .. } => {
+                format!("{} lists all releases", aim("bowline release list"))
+            }
             Self::Bad { release } => {
-                format!("choose another release; if this one is good: bowline mark good {release}")
+                let good = format!("bowline mark good {} --reason TEXT", quoted(release));
+                format!("choose another release; if this one is good: {}", aim(&good))
             }
             Self::Deleting { .. } => "choose another release".to_owned(),
             Self::NoPath { from, leads, .. } => match leads.is_empty() {
@@ -384,32 +411,54 @@ impl Refusal {
             Self::NoPipeline { .. } => {
                 "apply a DeploymentPipeline, or use --skip-path with --reason".to_owned()
             }
-            Self::Unready { .. } => "wait until it is ready, or use --unready".to_owned(),
+            Self::Unready { .. } => format!("wait until it is ready; {UNREADY_ANYWAY}"),
             Self::Held {
                 component,
                 environment,
                 ..
-            } => format!("bowline unpin {component} --environment {environment}"),
+            } => aim(&format!("bowline unpin {}", at(component, environment))),
             Self::OwnedByGit {
                 component,
                 environment,
                 release,
                 ..
             } => format!(
-                "change it in git: bowline --repo DIR deploy {component} --environment {environment} --release {release}"
+                "change it in git: bowline --repo DIR deploy {} --release {}",
+                at(component, environment),
+                quoted(release)
             ),
             Self::NoReason { .. } | Self::NoNote { .. } => "add --reason".to_owned(),
-            Self::KindsAbsent { .. } => "bowline install installs them".to_owned(),
+            Self::KindsAbsent { .. } => format!("{} installs the kinds", aim("bowline install")),
             Self::Stale { .. } | Self::Loading { .. } => "try again in a moment".to_owned(),
-            Self::NoLastGood { .. } | Self::NotObserved { .. } | Self::NoController { .. } => {
-                "name the release: --to RELEASE, or --to-revision N; bowline history prints them"
-                    .to_owned()
+            Self::NoLastGood {
+                component,
+                environment,
+                ..
+            }
+            | Self::NotObserved {
+                component,
+                environment,
+                ..
+            }
+            | Self::NoController {
+                component,
+                environment,
+                ..
+            } => {
+                let history = aim(&format!("bowline history {}", at(component, environment)));
+                format!("name the release with --to RELEASE or --to-revision N; {history} lists them")
             }
             Self::NothingBefore { pin, .. } => {
-                format!("to remove it: bowline delete releasepins.openchoreo.dev {pin}")
+                let delete = format!("bowline delete releasepins.openchoreo.dev {}", quoted(pin));
+                format!("to remove it: {}", aim(&delete))
             }
-            Self::NotOnRecord { .. } => {
-                "bowline history lists the revisions; rollback --to RELEASE chooses one".to_owned()
+            Self::NotOnRecord {
+                component,
+                environment,
+                ..
+            } => {
+                let history = aim(&format!("bowline history {}", at(component, environment)));
+                format!("{history} lists the revisions; rollback --to RELEASE chooses one")
             }
             Self::BadRetention { .. } => "correct it, or use --min-age".to_owned(),
             Self::NoHold { .. } => "name one with --hold ID".to_owned(),
@@ -422,7 +471,7 @@ impl Refusal {
     }
 }
 
-/// Answers with the facts that the answers rest on.
+/// The rules of one plan, with the facts that they used.
 pub(super) struct Rules<'w> {
     pub(super) world: &'w World,
     pub(super) asked: &'w Asked,
@@ -504,7 +553,7 @@ impl<'w> Rules<'w> {
         Ok(spec)
     }
 
-    /// The pin that is changed, if it is there.
+    /// The ReleasePin that is changed, if it exists.
     pub(super) fn target(
         &mut self,
         component: &str,
@@ -534,7 +583,7 @@ impl<'w> Rules<'w> {
         Ok(pin)
     }
 
-    /// The pin has to be there.
+    /// The ReleasePin has to exist.
     pub(super) fn pinned(
         &mut self,
         component: &str,
@@ -651,11 +700,15 @@ impl<'w> Rules<'w> {
     }
 
     /// The namespace may have one pipeline at most, also for a promotion that skips the path.
-    pub(super) fn one_pipeline(&self) -> Result<(), Refusal> {
-        match self.world.pipeline_fault(&self.asked.namespace) {
-            Some(fault @ PipelineFault::Several { .. }) => Err(fault.into()),
-            _ => Ok(()),
+    pub(super) fn one_pipeline(&mut self) -> Result<(), Refusal> {
+        let namespace = &self.asked.namespace;
+        if let Some(fault @ PipelineFault::Several { .. }) = self.world.pipeline_fault(namespace) {
+            return Err(fault.into());
         }
+        self.facts.push(Fact::OnePipeline {
+            namespace: namespace.clone(),
+        });
+        Ok(())
     }
 
     /// One edge of the pipeline has to lead from one environment to the other.
@@ -693,16 +746,16 @@ impl<'w> Rules<'w> {
         Ok(())
     }
 
-    /// What counts in an environment has to be ready there, unless that does not matter.
+    /// The effective release of an environment has to be ready there, if `needs_ready`.
     pub(super) fn source(&mut self, pin: &Pin, needs_ready: bool) -> Result<(), Refusal> {
-        let counts = pin.effective_release(self.asked.now);
+        let effective = pin.effective_release(self.asked.now);
         if needs_ready && !pin.is_ready(self.asked.now) {
             let why = match &pin.ready {
                 _ if pin.observed != Some(pin.generation) => {
                     "the controller has not observed its latest change".to_owned()
                 }
-                Some(_) if pin.applied.as_deref() != Some(counts) => {
-                    format!("its effective release {counts} is not applied yet")
+                Some(_) if pin.applied.as_deref() != Some(effective) => {
+                    format!("its effective release {effective} is not applied yet")
                 }
                 Some(ready) => format!("{} ({})", ready.message, ready.reason),
                 None => "no status yet".to_owned(),
@@ -721,7 +774,7 @@ impl<'w> Rules<'w> {
         Ok(())
     }
 
-    /// Nobody may hold the pin.
+    /// The ReleasePin has no active hold.
     pub(super) fn not_held(&self, pin: &Pin) -> Result<(), Refusal> {
         let now = self.asked.now;
         let holds: Vec<String> = pin.active_holds(now).map(words).collect();
@@ -736,7 +789,7 @@ impl<'w> Rules<'w> {
         }
     }
 
-    /// No GitOps tool may own the pin.
+    /// No GitOps tool owns the ReleasePin.
     pub(super) fn not_owned(&self, pin: &Pin, release: &str) -> Result<(), Refusal> {
         match pin.gitops {
             None => Ok(()),
@@ -750,7 +803,7 @@ impl<'w> Rules<'w> {
     }
 }
 
-/// Says who holds, why and until when.
+/// Returns the owner, the reason and the end of a hold.
 fn words(hold: &Hold) -> String {
     let mut words = hold.owner.clone();
     if let Some(reason) = hold.reason.as_deref().filter(|reason| !reason.is_empty()) {

@@ -103,12 +103,12 @@ pub(super) fn finish(made: Vec<Made>, namespace: &str, notes: &mut Notes) -> Vec
         let place = format!("{}, {}", made.definition, made.template);
         if let Some(first) = ids.insert(made.resource.id.clone(), place) {
             let id = &made.resource.id;
-            let message = format!("the id {id} is there already, from {first}; choose another");
+            let message = format!("the id {id} already exists, from {first}; choose another");
             notes.problems.push(problem(&made, "id", message));
         }
         if let Some(first) = finished.get(&identity) {
             let message = format!(
-                "{} {} in namespace {:?} is there already, from {}, {}; give one of them another name",
+                "{} {} in namespace {:?} already exists, from {}, {}; give one of them another name",
                 identity.kind, identity.name, identity.namespace, first.definition, first.template
             );
             notes
@@ -202,7 +202,7 @@ fn text(value: Option<&Value>, field: &'static str) -> Result<String, Wrong> {
     match value {
         Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
         Some(Value::String(_)) => Err((field, "it is empty; a resource needs it".to_owned())),
-        Some(_) => Err((field, "it has to be a string".to_owned())),
+        Some(_) => Err((field, "it must be a string".to_owned())),
         None => Err((field, "it is missing; a resource needs it".to_owned())),
     }
 }

@@ -131,7 +131,7 @@ impl Workshop {
                 .map(|(key, value)| json!({"key": key, "value": value}))
                 .collect()),
             None => Ok(Vec::new()),
-            Some(_) => Err(each.fault(&trail, "this has to be a list or a map")),
+            Some(_) => Err(each.fault(&trail, "this must be a list or a map")),
         }
     }
 
@@ -150,7 +150,7 @@ impl Workshop {
         let bytes = serde_json::to_vec(&value).map_or(0, |json| json.len());
         self.grow(bytes, "template")?;
         let Value::Object(object) = value else {
-            return Err(fault("template", "this has to be a map"));
+            return Err(fault("template", "this must be a map"));
         };
         if self.made.len() >= RESOURCES {
             let message = format!("there are more than {RESOURCES} resources; make fewer");
@@ -181,7 +181,10 @@ impl Workshop {
             found = true;
             check_depth(&after, "operations")?;
             let (Value::Object(object), Some(made)) = (after, self.made.get_mut(at)) else {
-                return Err(fault("operations", "they leave something that is no map"));
+                return Err(fault(
+                    "operations",
+                    "they leave something that is not a map",
+                ));
             };
             finish::check_identity(&object).map_err(|(field, message)| {
                 fault(
@@ -195,10 +198,16 @@ impl Workshop {
             (true, _) => Ok(()),
             (false, None) => Err(fault(
                 "target.kind",
-                format!("no {} is among the resources so far", patch.kind),
+                format!(
+                    "no {} is among the resources that were rendered before",
+                    patch.kind
+                ),
             )),
             (false, Some(filter)) => {
-                let message = format!("it holds for no {} among the resources so far", patch.kind);
+                let message = format!(
+                    "it selects no {} among the resources that were rendered before",
+                    patch.kind
+                );
                 Err(filter.fault(&Trail::root("target").field("where"), &message))
             }
         }

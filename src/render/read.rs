@@ -114,7 +114,7 @@ fn addon<'t>(
             path: format!("addons[{at}]"),
             column: None,
             message: format!(
-                "the release has no Addon {} for the instance {}; make a new release",
+                "the release has no Addon {} for the instance {}; create a new release",
                 instance.name, instance.instance_id
             ),
         });
@@ -205,25 +205,22 @@ fn resource<'t>(
         None if template.var.is_some() => {
             reader.fault(fault(
                 "var",
-                "it names the item of a forEach, and there is none",
+                "it names the item of a forEach, but there is no forEach",
             ));
         }
         _ if !is_identifier(variable) => {
             let message =
-                format!("{variable:?} is no name for an expression; use letters, digits and _");
+                format!("{variable:?} is not a name for an expression; use letters, digits and _");
             reader.fault(fault("var", message));
         }
         Some(_) if reader.knows(variable) => {
-            let message = format!("{variable} is there already; choose another name");
+            let message = format!("{variable} already exists; choose another name");
             reader.fault(fault("var", message));
         }
         _ => {}
     }
     if template.id.is_empty() {
-        reader.fault(fault(
-            "id",
-            "it is empty; a resource is told from others by it",
-        ));
+        reader.fault(fault("id", "it is empty; each resource needs an id"));
     }
     let looped = each.is_some();
     let each = each.and_then(|each| reader.expression(each, &Trail::root("forEach")));

@@ -292,19 +292,19 @@ fn what_is_wrong_says_where() {
     let table: &[(Value, &str)] = &[
         (
             json!("${spec.n"),
-            "template.out, column 1: this ${ has no } that closes it",
+            "template.out, column 1: this ${ has no closing }",
         ),
         (
             json!("a ${spec.n} b ${'}"),
-            "template.out, column 15: this ${ has no }",
+            "template.out, column 15: this ${ has no closing }",
         ),
         (
             json!("ä ${spec.n"),
-            "template.out, column 3: this ${ has no }",
+            "template.out, column 3: this ${ has no closing }",
         ),
         (
             json!("a\nbc ${x"),
-            "template.out, line 2, column 4: this ${ has no }",
+            "template.out, line 2, column 4: this ${ has no closing }",
         ),
         (
             json!({"a": [{"b": "${"}]}),
@@ -544,29 +544,29 @@ fn what_definitions_become() {
             "Addon x, patch 0, operations[0].path: ",
         ),
         (
-            "var that is no name",
+            "var that is not a name",
             format!("type: {{resources: [{{id: a, forEach: '${{[1]}}', var: my-port, {template} a}}}}}}]}}"),
-            "resource a, var: \"my-port\" is no name for an expression",
+            "resource a, var: \"my-port\" is not a name for an expression",
         ),
         (
             "var that is reserved",
             format!("type: {{resources: [{{id: a, forEach: '${{[1]}}', var: 'true', {template} a}}}}}}]}}"),
-            "resource a, var: \"true\" is no name",
+            "resource a, var: \"true\" is not a name",
         ),
         (
             "var that hides",
             format!("type: {{resources: [{{id: a, forEach: '${{[1]}}', var: spec, {template} a}}}}}}]}}"),
-            "resource a, var: spec is there already",
+            "resource a, var: spec already exists",
         ),
         (
             "two of one id",
             format!("type: {{resources: [{{id: a, {template} a}}}}}}, {{id: a, {template} b}}}}}}]}}"),
-            "resource a, id: the id a is there already, from ComponentTypeDefinition t, resource a",
+            "resource a, id: the id a already exists, from ComponentTypeDefinition t, resource a",
         ),
         (
             "an id that a forEach makes too",
             format!("type: {{resources: [{{id: a-0, {template} a}}}}}}, {{id: a, forEach: '${{[1]}}', {template} b}}}}}}]}}"),
-            "the id a-0 is there already, from ComponentTypeDefinition t, resource a-0",
+            "the id a-0 already exists, from ComponentTypeDefinition t, resource a-0",
         ),
         (
             "an empty id",
@@ -601,27 +601,27 @@ fn what_definitions_become() {
         (
             "includeWhen that is no expression",
             format!("type: {{resources: [{{id: a, includeWhen: 'true', {template} a}}}}}}]}}"),
-            "ComponentTypeDefinition t, resource a, includeWhen, column 1: this has to be one expression",
+            "ComponentTypeDefinition t, resource a, includeWhen, column 1: this must be one expression",
         ),
         (
             "includeWhen with text around",
             format!("type: {{resources: [{{id: a, includeWhen: ' ${{true}}', {template} a}}}}}}]}}"),
-            "includeWhen, column 1: this has to be one expression",
+            "includeWhen, column 1: this must be one expression",
         ),
         (
             "includeWhen that is no condition",
             format!("type: {{resources: [{{id: a, includeWhen: '${{1}}', {template} a}}}}}}]}}"),
-            "includeWhen, column 1: ${1}: this has to be true or false, not a number",
+            "includeWhen, column 1: ${1}: this must be true or false, not a number",
         ),
         (
             "includeWhen that is left out",
             format!("type: {{resources: [{{id: a, includeWhen: '${{spec.?enabled}}', {template} a}}}}}}]}}"),
-            "this has to be true or false, not an omitted value",
+            "this must be true or false, not an omitted value",
         ),
         (
             "forEach over a number",
             format!("type: {{resources: [{{id: a, forEach: '${{3}}', {template} a}}}}}}]}}"),
-            "resource a, forEach, column 1: ${3}: this has to be a list or a map",
+            "resource a, forEach, column 1: ${3}: this must be a list or a map",
         ),
         (
             "forEach with the wrong name",
@@ -636,7 +636,7 @@ fn what_definitions_become() {
         (
             "a mistake in what is left out",
             format!("type: {{resources: [{{id: a, includeWhen: '${{false}}', {template} '${{x'}}}}}}]}}"),
-            "template.metadata.name, column 1: this ${ has no }",
+            "template.metadata.name, column 1: this ${ has no closing }",
         ),
         (
             "every mistake is named",
@@ -656,7 +656,7 @@ fn what_definitions_become() {
         (
             "a name that is no string",
             format!("type: {{resources: [{{id: a, {template} '${{7}}'}}}}}}]}}"),
-            "resource a, template.metadata.name: it has to be a string",
+            "resource a, template.metadata.name: it must be a string",
         ),
         (
             "an empty name",
@@ -671,12 +671,12 @@ fn what_definitions_become() {
         (
             "two of the same name",
             format!("type: {{resources: [{{id: a, {template} a}}}}}}, {{id: b, {template} a}}}}}}]}}"),
-            "resource b, template.metadata.name: ConfigMap a in namespace \"shop-production\" is there already, from ComponentTypeDefinition t, resource a",
+            "resource b, template.metadata.name: ConfigMap a in namespace \"shop-production\" already exists, from ComponentTypeDefinition t, resource a",
         ),
         (
             "a patch without a target",
             "component: {addons: [{name: x, instanceId: i}]}\nx: {patches: [{target: {kind: Deployment}, operations: [{op: remove, path: /a}]}]}".to_owned(),
-            "Addon x, patch 0, target.kind: no Deployment is among the resources so far",
+            "Addon x, patch 0, target.kind: no Deployment is among the resources that were rendered before",
         ),
         (
             "a patch whose filter holds for none",

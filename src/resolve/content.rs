@@ -25,22 +25,26 @@ pub const UNPACKED_AT_MOST: usize = 8 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContentError {
     /// The text is not base64.
-    #[error("`compressed` is not base64 ({0}); it holds the gzip of the definition in base64")]
+    #[error(
+        "`compressed` is not base64 ({0}); it must contain the gzip of the definition in base64"
+    )]
     Base64(String),
     /// The bytes are not gzip.
-    #[error("`compressed` is not the base64 of a gzip ({0}); make the release again")]
+    #[error("`compressed` is not the base64 of a gzip ({0}); create the release again")]
     Gzip(String),
     /// The content is larger than anything that a definition needs.
-    #[error("the content unpacks to more than {UNPACKED_AT_MOST} bytes, which no definition needs")]
+    #[error(
+        "the content has more than {UNPACKED_AT_MOST} bytes uncompressed; no definition needs that much"
+    )]
     TooLarge,
     /// The unpacked bytes are no text.
-    #[error("the content unpacks to bytes that are not UTF-8; make the release again")]
+    #[error("the uncompressed content is not UTF-8; create the release again")]
     NotText,
     /// The text is not YAML that we read.
     #[error("{0}")]
     Yaml(#[from] yaml::YamlError),
     /// The text is something else than one object.
-    #[error("the content holds {0}, not one object")]
+    #[error("the content must be one object, but is {0}")]
     NotOneObject(String),
 }
 
@@ -88,8 +92,8 @@ fn one_object(origin: &str, bytes: &[u8]) -> Result<Object, ContentError> {
         documents.len(),
     ) {
         (Some(Value::Object(object)), 0) => Ok(object),
-        (Some(_), 0) => Err(ContentError::NotOneObject("no map".to_owned())),
-        (None, _) => Err(ContentError::NotOneObject("nothing".to_owned())),
+        (Some(_), 0) => Err(ContentError::NotOneObject("not a map".to_owned())),
+        (None, _) => Err(ContentError::NotOneObject("empty".to_owned())),
         (_, more) => Err(ContentError::NotOneObject(format!(
             "{} documents",
             more + 1
@@ -130,9 +134,9 @@ mod tests {
             ("%%%".to_owned(), "is not base64"),
             (STANDARD.encode("plain"), "gzip"),
             (gzip(b"{\"kind\": \"Addon\"}")[..20].to_owned(), "gzip"),
-            (gzip(b"[1]"), "holds no map"),
-            (gzip(b""), "holds nothing"),
-            (gzip(b"a: 1\n---\na: 2\n"), "holds 2 documents"),
+            (gzip(b"[1]"), "is not a map"),
+            (gzip(b""), "is empty"),
+            (gzip(b"a: 1\n---\na: 2\n"), "is 2 documents"),
             (gzip(b"\xff\xfe"), "not UTF-8"),
             (gzip(b"a: [\n"), "compressed content:"),
             (gzip(b"a: 1\na: 2\n"), "compressed content:2"),

@@ -12,7 +12,7 @@ use crate::api::{Object, definitions};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DefinitionError {
     /// It is of another kind, or of none.
-    #[error("this is {found}, where {wanted} belongs")]
+    #[error("expected {wanted}, found {found}")]
     Kind {
         /// What it is.
         found: String,
@@ -141,11 +141,11 @@ mod tests {
     #[test]
     fn what_is_no_such_definition_says_why() {
         for (value, why) in [
-            (json!({}), "this is no Kubernetes object"),
+            (json!({}), "found no Kubernetes object"),
             (json!({"apiVersion": "v1", "kind": "Addon"}), "of \"v1\""),
             (
                 json!({"apiVersion": "openchoreo.dev/v1alpha1", "kind": "Component"}),
-                "where Addon of openchoreo.dev/v1alpha1 belongs",
+                "expected Addon of openchoreo.dev/v1alpha1",
             ),
             (
                 json!({"apiVersion": "openchoreo.dev/v1alpha1", "kind": "Addon", "metadata": {"name": "b"}, "spec": {}}),

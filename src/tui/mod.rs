@@ -9,6 +9,7 @@ mod commands;
 mod confirm;
 pub mod effect;
 pub mod filter;
+mod hints;
 pub mod jump;
 mod jumping;
 pub mod keymap;
@@ -41,3 +42,11 @@ pub mod update;
 pub mod view;
 mod visible;
 mod widgets;
+
+/// Returns the texts of commands and of the tour with their sources, for the table of texts.
+#[cfg(test)]
+pub(crate) fn texts() -> Vec<(String, String)> {
+    let commands = commands::listing()
+        .map(|(name, arguments, about)| (format!(":{name} {arguments}"), about.to_owned()));
+    commands.chain(tour::texts()).collect()
+}

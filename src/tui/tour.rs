@@ -145,10 +145,10 @@ const STEPS: &[Step] = &[
     },
     Step {
         title: "a hold",
-        words: "Confirm the promotion, or cancel it with {back}. Then press {hold} on any cell to pin it, \
-                and choose how long: the hold stops every change until it ends or {unhold} removes it. Colleagues work here too; \
+        words: "Confirm the promotion, or cancel it with {back}. Then press {pin} on any cell to pin it, \
+                and choose how long: the hold stops every change until it ends or {unpin} removes it. Colleagues work here too; \
                 the line above the keys shows their changes.",
-        done: |seen| seen.is_planned("hold"),
+        done: |seen| seen.is_planned("pin"),
         astray: None,
     },
     Step {
@@ -367,4 +367,14 @@ pub fn view(sheet: &mut Sheet<'_>, model: &Model) {
             pen.put(&piece, if is_key { Role::Key } else { Role::Text });
         }
     }
+}
+
+/// Returns the texts of the steps with their titles, for the table of texts.
+#[cfg(test)]
+pub(super) fn texts() -> impl Iterator<Item = (String, String)> {
+    STEPS.iter().flat_map(|step| {
+        let words = [Some(step.words), step.astray.map(|(_, words)| words)];
+        let texts = words.into_iter().flatten();
+        texts.map(|words| (format!("tour: {}", step.title), words.to_owned()))
+    })
 }

@@ -46,7 +46,7 @@ pub async fn a_rollback_outlives_what_git_says(target: Arc<Target>) {
     assert_eq!(out, "cart in prod: cart-3 -> cart-1, 1 hold (revision 2)\n");
     assert!(
         said.contains(
-            "Argo CD owns this ReleasePin: git still says cart-3, and a hold keeps cart-1 running over it"
+            "Argo CD owns this ReleasePin: git still names cart-3, and the hold keeps cart-1 running"
         ),
         "{said}"
     );
@@ -64,7 +64,7 @@ pub async fn a_rollback_outlives_what_git_says(target: Arc<Target>) {
         .await;
     let pin = shop.pins().get("cart-prod").await.unwrap();
     let held = format!(
-        "prod holds cart at cart-1 ({}, INC-7)\nhint: bowline unpin cart --environment prod",
+        "cart in prod is held at cart-1 ({}, INC-7)\nhint: bowline unpin cart --environment prod",
         pin.spec.holds[0].owner
     );
     user.ends(

@@ -146,7 +146,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
     ends(
         onward,
         5,
-        "prod is production, and there is no terminal to ask for confirmation\nhint: add --yes",
+        "nothing was changed: a change of the production environment prod needs a confirmation and there is no terminal\nhint: add --yes",
     )
     .await;
     ends(&format!("{onward} --yes -o yaml"), 0, "result: done").await;
@@ -297,7 +297,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
         "freed",
     )
     .await;
-    // Nobody claims cart-1 on a repository, and no pin names it.
+    // Nobody claims cart-1 on a repository, and no ReleasePin names it.
     let mut removed: Vec<&str> = collected.out.lines().collect();
     removed.sort_unstable();
     let expected = [

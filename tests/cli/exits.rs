@@ -105,14 +105,14 @@ fn a_rollout_that_is_not_ready_in_time_exits_1_and_says_that_the_change_was_made
     let (out, said) = small.ends(line, 1);
     assert_eq!(out, "cart in dev: nothing -> cart-1 (revision 1)\n");
     assert!(
-        said.contains("error: the change was made, and it is not ready in time: cart in dev: no controller has observed the change yet\nhint: "),
+        said.contains("error: the change was made, but it is not ready in time: cart in dev: no controller has observed the change yet\nhint: "),
         "{said}"
     );
     // The same once more changes nothing, and waits.
     let (out, said) = small.ends(line, 1);
     assert!(out.contains("(no change)"), "{out}");
     assert!(
-        said.contains("error: nothing had to be changed, and it is not ready in time: "),
+        said.contains("error: no change was needed, but it is not ready in time: "),
         "{said}"
     );
 }
@@ -137,7 +137,7 @@ fn a_rollout_that_no_time_helps_ends_the_wait() {
         "{out}"
     );
     assert!(
-        said.contains("error: the change was made, and its rollout failed: cart in dev: ")
+        said.contains("error: the change was made, but its rollout failed: cart in dev: ")
             && said.contains("(SettingsAmbiguous)"),
         "{said}"
     );
@@ -263,7 +263,7 @@ fn every_denial_exits_6() {
     let (_, said) = small.ends(&format!("apply -f {file} --force-conflicts"), 6);
     assert!(said.contains("never changes"), "{said}");
     let (_, said) = small.ends("delete release cart-2", 6);
-    assert!(said.contains("bowline gc removes it"), "{said}");
+    assert!(said.contains("bowline gc deletes it"), "{said}");
 }
 
 #[test]
@@ -277,11 +277,26 @@ fn a_promotion_goes_on_with_the_rollout_that_it_starts_from() {
     assert!(said.contains("hint: wait until it is ready"), "{said}");
     assert!(!said.contains("bowline controller"), "{said}");
     drop(lock);
-    // Nobody does: the command runs them.
+    // No process runs them. A dry run does not either: controllers write.
+    let how = format!(
+        "hint: no process runs the controllers of this store: bowline controller {} runs them",
+        small.flag()
+    );
+    let before = small
+        .done("get pins,releases.core.choreo.dev,configmaps -A -o yaml")
+        .0;
+    let (_, said) = small.ends(&format!("{promote} --dry-run"), 5);
+    assert!(said.contains(&how), "{said}");
+    assert!(!said.contains("wait until it is ready"), "{said}");
+    let after = small
+        .done("get pins,releases.core.choreo.dev,configmaps -A -o yaml")
+        .0;
+    assert_eq!(before, after);
+    // The promotion itself runs them.
     let (out, said) = small.done(promote);
     assert!(out.contains("cart in staging: nothing -> cart-1"), "{out}");
     assert!(
-        said.contains("they run here until the rollout is at its end"),
+        said.contains("bowline runs them until the rollout has ended"),
         "{said}"
     );
     // Read-only mode runs no controllers, and the refusal says how to go on.
@@ -292,6 +307,7 @@ fn a_promotion_goes_on_with_the_rollout_that_it_starts_from() {
     let how = format!("bowline controller {} runs them", small.flag());
     let (_, said) = small.ends(&format!("{promote} --readonly"), 5);
     assert!(said.contains(&how), "{said}");
+    assert!(!said.contains("wait until it is ready"), "{said}");
     // Only a controller that runs knows which release was good.
     let (_, said) = small.ends("rollback cart -e dev", 5);
     assert!(said.contains("no controller runs"), "{said}");
@@ -341,4 +357,23 @@ spec:
         Some(&"Ready".into()),
         "{out}"
     );
+}
+
+#[test]
+fn a_deletion_in_a_store_removes_what_ran() {
+    let small = Small::new();
+    let running = || small.done("get configmaps -A -o name").0;
+    for line in ["delete pin cart-dev", "delete pin cart-dev --wait"] {
+        small.done("deploy cart -e dev --release cart-1 --wait");
+        assert!(running().contains("configmap/cart"), "{}", running());
+        let (_, said) = small.done(line);
+        assert_eq!(said, "", "{line}");
+        let (left, _) = small.done("get releases.core.choreo.dev -A -o name");
+        assert_eq!(left, "", "{line}");
+        assert!(!running().contains("configmap/cart"), "{line}");
+    }
+    // A dry run deletes nothing and runs no controllers.
+    small.done("deploy cart -e dev --release cart-1 --wait");
+    small.ends("delete pin cart-dev --dry-run", 3);
+    assert!(running().contains("configmap/cart"));
 }

@@ -33,9 +33,7 @@ fn every_verb_that_prints_a_result_prints_it_as_json_too() {
         found.as_str().map_or(found.to_string(), str::to_owned)
     };
     for (line, code, pointer, value) in [
-        ("version", 0, "/bowline", env!("CARGO_PKG_VERSION")),
         ("version --server", 0, "/target", ""),
-        ("crds", 0, "/kind", "List"),
         (
             &format!("apply -f {world}"),
             0,
@@ -86,7 +84,7 @@ fn every_verb_that_prints_a_result_prints_it_as_json_too() {
         ),
         ("mark bad cart-2 --reason leaks", 0, "/mark", "bad"),
         ("mark bad cart-2 --reason leaks", 0, "/result", "unchanged"),
-        ("mark good cart-2", 0, "/result", "done"),
+        ("mark good cart-2 --reason mended", 0, "/result", "done"),
         (
             "release create cart --version 3",
             0,
@@ -125,10 +123,39 @@ fn every_verb_that_prints_a_result_prints_it_as_json_too() {
             "{line}: {found} is not {value}"
         );
     }
+    for (line, pointer, value) in [
+        (
+            &["version", "-o", "json"][..],
+            "/bowline",
+            env!("CARGO_PKG_VERSION"),
+        ),
+        (&["crds", "-o", "json"], "/kind", "List"),
+    ] {
+        let (code, out, _) = run(small.home(), line);
+        assert_eq!((code, at(&out, pointer).as_str()), (0, value), "{line:?}");
+    }
+    let entry = {
+        let (out, _) = small.done("audit list -o name");
+        let name = out.lines().next().unwrap().rsplit('/').next();
+        name.unwrap().to_owned()
+    };
+    for (line, code, pointer) in [
+        ("audit list".to_owned(), 0, "/kind"),
+        (format!("audit show {entry}"), 0, "/kind"),
+        ("audit verify".to_owned(), 0, "/0"),
+        ("audit export".to_owned(), 0, "/events"),
+    ] {
+        let (out, _) = small.ends(&format!("{line} -o json"), code);
+        let value: Value = serde_json::from_str(&out).unwrap();
+        assert!(
+            value.pointer(pointer).is_some() || value.is_array(),
+            "{line}: {out}"
+        );
+    }
     // The same objects by name, for a pipe.
     for (line, out) in [
         (
-            "mark good cart-2 -o name",
+            "mark good cart-2 --reason mended -o name",
             "release.openchoreo.dev/cart-2\n",
         ),
         ("status -o name", "component.openchoreo.dev/cart\n"),
@@ -137,7 +164,7 @@ fn every_verb_that_prints_a_result_prints_it_as_json_too() {
     }
     let (out, _) = small.done(&format!("apply -f {world} -o name"));
     assert!(out.contains("component.openchoreo.dev/cart\n"), "{out}");
-    let (out, _) = small.done("crds -o name");
+    let (_, out, _) = run(small.home(), &["crds", "-o", "name"]);
     assert!(
         out.contains("customresourcedefinition.apiextensions.k8s.io/releasepins.openchoreo.dev\n"),
         "{out}"
@@ -187,7 +214,7 @@ fn status_looks_into_all_namespaces() {
 }
 
 #[test]
-fn demo_refuses_flags_that_it_ignores() {
+fn a_verb_refuses_flags_that_it_ignores() {
     let home = tempfile::tempdir().unwrap();
     for (arguments, says) in [
         (&["demo", "--embedded"][..], "--embedded has no effect"),
@@ -196,6 +223,26 @@ fn demo_refuses_flags_that_it_ignores() {
         (&["demo", "-n", "shop"], "--namespace has no effect"),
         (&["demo", "--no-tour"], "--no-tour has no effect"),
         (&["--ascii", "demo"], "--ascii before demo has no effect"),
+        (
+            &["crds", "--embedded"],
+            "--embedded has no effect with crds",
+        ),
+        (
+            &["completions", "bash", "-n", "shop"],
+            "--namespace has no effect with completions",
+        ),
+        (
+            &["man", "--context", "prod"],
+            "--context has no effect with man",
+        ),
+        (
+            &["theme", "import", "nord.yaml", "--embedded"],
+            "--embedded has no effect with theme",
+        ),
+        (
+            &["version", "--embedded"],
+            "it uses no target without --server",
+        ),
     ] {
         let (code, out, err) = run(home.path(), arguments);
         assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}: {err}");

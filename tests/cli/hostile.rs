@@ -2,8 +2,10 @@
 //! lets one through. Programs get them escaped, people get them cleaned.
 
 use std::convert::Infallible;
+use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::process::Stdio;
 
 use bowline::embedded::Embedded;
 use bowline::text;
@@ -168,6 +170,10 @@ fn names_of_a_hostile_server_steer_no_output() {
         name.rsplit('/').next().unwrap().to_owned()
     };
     let here = HOSTILE;
+    let harmless = small.write(
+        "harmless.yaml",
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: evil-settings}}",
+    );
     let mut hidden = Vec::new();
     for (shows, line) in [
         (Cleaned, &["status"][..]),
@@ -295,6 +301,23 @@ fn names_of_a_hostile_server_steer_no_output() {
         (Anything, &["mark", "good", here, "--dry-run"]),
         (Anything, &["delete", "comp", "evil", "--dry-run"]),
         (Anything, &["delete", "comp", here]),
+        (Cleaned, &["screenshot", "matrix"]),
+        (Anything, &["screenshot", "releases", "--format", "svg"]),
+        (Cleaned, &["apply", "-f", &harmless]),
+        (
+            Said,
+            &[
+                "deploy",
+                "cart",
+                "-e",
+                "dev",
+                "--release",
+                "cart-1",
+                "--wait",
+                "--timeout",
+                "1s",
+            ],
+        ),
         (Anything, &["completions", here]),
         (Anything, &[here]),
     ] {
@@ -311,6 +334,63 @@ fn names_of_a_hostile_server_steer_no_output() {
         }
     }
     assert!(hidden.is_empty(), "not shown:\n{}", hidden.join("\n"));
+    // A watch, until it has printed the objects that exist.
+    let shown = until(small.home(), &["get", "comp", "-w"], CLEANED, Stream::Out);
+    check("get -w", &shown);
+    // The log of controllers that cannot render these names.
+    for format in ["text", "json"] {
+        let line = [
+            "controller",
+            "--listen",
+            "127.0.0.1:0",
+            "--log-format",
+            format,
+        ];
+        let shown = until(small.home(), &line, "injected", Stream::Err);
+        check("controller", &shown);
+    }
+}
+
+/// The stream of a program that a test reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stream {
+    Out,
+    Err,
+}
+
+/// Runs a program that does not end by itself until a stream has a text, and returns what the stream had.
+fn until(home: &Path, line: &[&str], text: &str, stream: Stream) -> String {
+    let mut child = bowline(home)
+        .args(line)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    let (read, other): (Box<dyn Read + Send>, Box<dyn Read + Send>) = match stream {
+        Stream::Out => (Box::new(out), Box::new(err)),
+        Stream::Err => (Box::new(err), Box::new(out)),
+    };
+    // A full pipe would stop the program.
+    let drain = std::thread::spawn(move || {
+        let mut rest = Vec::new();
+        let _ = BufReader::new(other).read_to_end(&mut rest);
+        String::from_utf8_lossy(&rest).into_owned()
+    });
+    let mut shown = String::new();
+    let mut lines = BufReader::new(read);
+    while !shown.contains(text) {
+        if lines.read_line(&mut shown).unwrap() == 0 {
+            panic!(
+                "{line:?} ended without {text:?}: {shown}{}",
+                drain.join().unwrap()
+            );
+        }
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    check("the other stream", &drain.join().unwrap());
+    shown
 }
 
 #[cfg(unix)]
@@ -364,6 +444,19 @@ fn paths_steer_no_output() {
     }
     let (_, out, _) = run(home, &["version", "--server", &embedded]);
     assert!(out.contains(CLEANED), "{out}");
+    let token = write("token", "0123456789abcdef0123456789abcdef");
+    let line = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--token-file",
+        &token,
+        &embedded,
+    ];
+    let shown = until(home, &line, "/version", Stream::Err);
+    check("serve", &shown);
+    assert!(shown.contains(CLEANED), "{shown}");
+    assert!(shown.contains("$(cat '"), "{shown}");
 }
 
 #[test]

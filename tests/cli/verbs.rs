@@ -305,7 +305,7 @@ fn bad_requests_have_their_exit_codes() {
         (
             &["get", "comp", "cart"][..],
             1,
-            "hint: the namespace has no such objects; check -n",
+            "hint: the namespace has no objects of this kind; check -n",
         ),
         (
             &["get", "frobs"],
@@ -386,7 +386,7 @@ fn bad_requests_have_their_exit_codes() {
         ] {
             let (code, out, err) = run(home, arguments);
             assert_eq!((code, out.as_str()), (exit, ""), "{arguments:?}: {err}");
-            let gave_up = err.contains("objects were not tried");
+            let gave_up = err.contains("objects were not sent");
             assert_eq!(gave_up, exit == 7 && arguments[0] == "apply", "{err}");
         }
     }
@@ -483,7 +483,7 @@ fn a_fault_of_the_pipelines_is_shown_by_status_and_refuses_promotions() {
     let out = prints(home, &["status"]);
     assert!(out.starts_with(before.lines().next().unwrap()), "{out}");
     assert!(
-        out.contains("has 2 DeploymentPipelines (default, other), and one is allowed"),
+        out.contains("has 2 DeploymentPipelines (default, other), but only one is allowed"),
         "{out}"
     );
     let out: Value = serde_json::from_str(&prints(home, &["status", "-o", "json"])).unwrap();

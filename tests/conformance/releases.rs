@@ -371,7 +371,7 @@ async fn pins_are_named_after_what_they_pin(t: Target) -> Outcome {
     same("code", &json!(answer.code), json!(422));
     let message = text(&answer.body, "/message");
     assert!(
-        message.contains("a pin's name is {component}-{environment}"),
+        message.contains("the name of a ReleasePin must be {component}-{environment}"),
         "message: {message}"
     );
     Ok(())
@@ -392,7 +392,9 @@ async fn pins_keep_component_and_environment(t: Target) -> Outcome {
         same(field, &json!(answer.code), json!(422));
         let message = text(&answer.body, "/message");
         assert!(
-            message.contains(&format!("a pin's {field} never changes; make another pin")),
+            message.contains(&format!(
+                "the {field} of a ReleasePin never changes; create another ReleasePin"
+            )),
             "message: {message}"
         );
     }

@@ -39,9 +39,10 @@ mod quiet;
 mod uninstall;
 mod values;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use cluster::{Cluster, Options};
@@ -80,8 +81,8 @@ async fn whole_cluster() -> Option<Place> {
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // Side by side they would measure each other.
-    arguments.test_threads.get_or_insert(1);
+    // The short forms wait for servers more than they compute; the long ones measure, one at a time.
+    arguments.test_threads.get_or_insert(sized(3, 1));
     // Those that need nothing but a real cluster, with everything on it.
     let on_cluster = proofs![Target;
         node::pods_become_ready,
@@ -158,15 +159,43 @@ fn main() -> ExitCode {
         });
         trials.push(trial.with_ignored_flag(missing));
     }
+    // These share a cluster, so they run one after the other, beside the trials before them.
+    let (mut turns, mut waiting) = (Vec::new(), Vec::new());
     for (name, run) in on_bare {
-        let (cluster, runtime) = (bare.clone(), runtime.handle().clone());
-        let missing = cluster.is_none();
-        let trial = Trial::test(format!("bare::{name}"), move || {
-            let cluster = cluster.ok_or_else(|| Failed::from("there is no such target here"))?;
-            runtime.block_on(run(cluster));
-            Ok(())
+        let name = format!("bare::{name}");
+        let (done, result) = mpsc::channel();
+        if let Some(cluster) = bare.clone().filter(|_| wanted(&name)) {
+            turns.push((run, cluster, done));
+        }
+        waiting.push((name, result));
+    }
+    let handle = runtime.handle().clone();
+    let turns = Mutex::new(Some(move || {
+        for (run, cluster, done) in turns {
+            let turn = AssertUnwindSafe(|| handle.block_on(run(cluster)));
+            let _ = done.send(catch_unwind(turn).is_ok());
+        }
+    }));
+    let start = Arc::new(move || {
+        if let Some(turns) = turns.lock().unwrap().take() {
+            std::thread::spawn(turns);
+        }
+    });
+    // The long forms measure: nothing runs beside them.
+    if sized(true, false) {
+        start();
+    }
+    for (name, result) in waiting {
+        let start = start.clone();
+        let trial = Trial::test(name, move || {
+            start();
+            match result.recv() {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(Failed::from("it panicked; the message is above")),
+                Err(_) => Err(Failed::from("there is no such target here")),
+            }
         });
-        trials.push(trial.with_ignored_flag(missing));
+        trials.push(trial.with_ignored_flag(bare.is_none()));
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     // The servers end here, before the process does.

@@ -25,10 +25,14 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a controller of a target under a name, with a lease of one second.
+    /// Starts a controller of a target under a name, with a lease of one second unless the flags name another.
     pub async fn start(target: &Target, name: &str, flags: Vec<String>) -> Self {
-        let own = ["--listen=127.0.0.1:0", "--lease-duration=1s"].map(str::to_owned);
-        Self::start_with(target, name, [own.into(), flags].concat()).await
+        let mut own = vec!["--listen=127.0.0.1:0".to_owned()];
+        let is_lease = |flag: &String| flag.starts_with("--lease-duration");
+        if !flags.iter().any(is_lease) {
+            own.push("--lease-duration=1s".to_owned());
+        }
+        Self::start_with(target, name, [own, flags].concat()).await
     }
 
     /// Starts a controller under a name, with these flags alone. They choose a free port.

@@ -192,7 +192,7 @@ fn pin_story(user: &User<'_>) {
         "{out}"
     );
     assert!(
-        said.contains("release cart-") && said.contains(" made"),
+        said.contains("release cart-") && said.contains(" created"),
         "{said}"
     );
 
@@ -234,7 +234,7 @@ fn pin_story(user: &User<'_>) {
     user.ends(
         onward,
         5,
-        "production-eu is production, and there is no terminal to ask for confirmation\nhint: add --yes",
+        "nothing was changed: a change of the production environment production-eu needs a confirmation and there is no terminal\nhint: add --yes",
     );
     user.done(&format!("{onward} --yes"));
     user.ends(

@@ -24,7 +24,7 @@ pub enum PipelineFault {
     },
     /// The namespace has more than one pipeline.
     #[error(
-        "namespace {namespace} has {} DeploymentPipelines ({}), and one is allowed: bowline refuses promotions until one is left",
+        "namespace {namespace} has {} DeploymentPipelines ({}), but only one is allowed; bowline refuses promotions until you delete the others",
         .pipelines.len(),
         .pipelines.join(", ")
     )]
@@ -37,14 +37,16 @@ pub enum PipelineFault {
 }
 
 impl PipelineFault {
-    /// Returns the command that mends the fault.
+    /// Says how to mend the fault. It names no pipeline to delete: only the user knows which one stays.
     pub fn hint(&self) -> String {
         const KIND: &str = "deploymentpipelines.openchoreo.dev";
         match self {
             Self::Cycle { pipeline, .. } => format!("kubectl edit {KIND} {pipeline}"),
             Self::Several { pipelines, .. } => {
-                let last = pipelines.last().map_or("NAME", String::as_str);
-                format!("delete the pipeline that is not wanted: kubectl delete {KIND} {last}")
+                let names = pipelines.join(" or ");
+                format!(
+                    "decide which one stays, and delete the other: kubectl delete {KIND} NAME, where NAME is {names}"
+                )
             }
         }
     }

@@ -95,7 +95,7 @@ pub(super) async fn apply(
                     );
                     let history = address.bowline(&history);
                     say(format!(
-                        "hint: {history} shows the revisions of the ReleasePin"
+                        "hint: {history} lists the revisions of the ReleasePin"
                     ));
                 }
                 first = first.or(exit(error));
@@ -131,9 +131,7 @@ fn done(pin: &str, applied: &Applied, say: &mut dyn FnMut(String)) -> Result {
             Result::Done(*revision)
         }
         Applied::Superseded { revision, by } => {
-            say(format!(
-                "{pin} was changed by this command, and afterwards {by}"
-            ));
+            say(format!("this command changed {pin}; afterwards {by}"));
             Result::Done(*revision)
         }
     }

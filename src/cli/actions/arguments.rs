@@ -9,20 +9,21 @@ use crate::cli::duration;
 use crate::cli::error::{Error, Exit};
 use crate::cli::gitflags::GitFlags;
 use crate::cli::output::Format;
+use crate::engine::repository::BeforePlan;
 
 /// The verbs that move and pin ReleasePins.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Move an environment that nothing promotes to to a release
+    /// Deploy a release to a first environment of the pipeline
     Deploy(DeployArguments),
-    /// Move an environment to the effective release of the environment before it
+    /// Deploy the effective release of one environment to the next one
     Promote(PromoteArguments),
-    /// Move an environment back to a release that was good, and pin it there
+    /// Roll back to the last good release and pin it
     Rollback(RollbackArguments),
     /// Place a hold on a ReleasePin, so that nothing moves it
     #[command(visible_alias = "hold")]
     Pin(PinArguments),
-    /// Lift a hold of a ReleasePin
+    /// Remove a hold from a ReleasePin
     #[command(visible_alias = "unhold")]
     Unpin(UnpinArguments),
     /// Reverse the last action on a ReleasePin
@@ -30,6 +31,16 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// Says what is done about the remote of a repository before the plan.
+    pub(super) fn before_plan(&self) -> BeforePlan {
+        match self {
+            Self::Deploy(_) | Self::Promote(_) => BeforePlan::Fetch,
+            Self::Rollback(_) | Self::Pin(_) | Self::Unpin(_) | Self::Undo(_) => {
+                BeforePlan::NameRemote
+            }
+        }
+    }
+
     pub(super) fn changes(&self) -> &Changes {
         match self {
             Self::Deploy(arguments) => &arguments.changes,
@@ -45,13 +56,13 @@ impl Verb {
 /// The flags of every verb that changes something.
 #[derive(Args, Debug)]
 pub struct Changes {
-    /// The reason; the audit trail keeps it
+    /// The reason; the audit trail records it
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: Option<String>,
     /// Print the plan, change nothing, and exit with 3 if something would change
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     pub(super) yes: bool,
     /// Wait until the rollout is ready, and exit with 1 if it fails or is not ready in time
@@ -67,7 +78,7 @@ pub struct Changes {
     pub(super) git: GitFlags,
 }
 
-/// What `deploy` can be told.
+/// The arguments of `deploy`.
 #[derive(Args, Debug)]
 pub struct DeployArguments {
     /// The component [default: the component that the configuration names]
@@ -85,7 +96,7 @@ pub struct DeployArguments {
     pub(super) changes: Changes,
 }
 
-/// What `promote` can be told.
+/// The arguments of `promote`.
 #[derive(Args, Debug)]
 pub struct PromoteArguments {
     /// The components; several components form one set [default: the component that the configuration names]
@@ -109,7 +120,7 @@ pub struct PromoteArguments {
     pub(super) changes: Changes,
 }
 
-/// What `rollback` can be told.
+/// The arguments of `rollback`.
 #[derive(Args, Debug)]
 pub struct RollbackArguments {
     /// The component [default: the component that the configuration names]
@@ -130,7 +141,7 @@ pub struct RollbackArguments {
     pub(super) changes: Changes,
 }
 
-/// What `pin` can be told.
+/// The arguments of `pin`.
 #[derive(Args, Debug)]
 pub struct PinArguments {
     /// The component [default: the component that the configuration names]
@@ -148,7 +159,7 @@ pub struct PinArguments {
     pub(super) changes: Changes,
 }
 
-/// What `unpin` can be told.
+/// The arguments of `unpin`.
 #[derive(Args, Debug)]
 pub struct UnpinArguments {
     /// The component [default: the component that the configuration names]
@@ -163,7 +174,7 @@ pub struct UnpinArguments {
     pub(super) changes: Changes,
 }
 
-/// What `undo` can be told.
+/// The arguments of `undo`.
 #[derive(Args, Debug)]
 pub struct UndoArguments {
     /// The component [default: the component that the configuration names]
@@ -180,7 +191,7 @@ pub struct UndoArguments {
 pub enum Until {
     /// At a moment.
     At(Timestamp),
-    /// So long from now, by the target's clock.
+    /// After this duration, by the target's clock.
     In(SignedDuration),
 }
 
@@ -196,7 +207,7 @@ impl Until {
     }
 }
 
-/// Reads a moment: a time stamp, or a span from now on.
+/// Reads a time: a timestamp, or a duration from now.
 fn moment(text: &str) -> Result<Until, String> {
     let moment = text.parse().map(Until::At);
     moment

@@ -12,7 +12,7 @@ use super::commits;
 use super::connect::{self, Address, Connection, Environment, Options};
 use super::error::{Error, Exit};
 use super::output::Format;
-use super::session::{self, Server, live, refused};
+use super::session::{self, Server, live, refused, refused_without_controller};
 use super::{Outcome, confirm, observing};
 use crate::controllers::beside::Beside;
 use crate::engine::actions::pin::{PinHold, Unpin};
@@ -55,12 +55,12 @@ impl<'a> Session<'a> {
     async fn open(
         options: &'a Options,
         environment: &'a Environment,
-        changes: &'a Changes,
+        verb: &'a Verb,
         say: &mut dyn FnMut(String),
     ) -> Result<Session<'a>, Error> {
+        let changes = verb.changes();
         let connection = connect::connect(options, environment).await?;
         let git = changes.git.on(&connection, environment)?;
-        commits::begin(&connection, options, say).await?;
         let repository = connection.repository.as_ref();
         if changes.wait && repository.is_some_and(|repository| repository.beside.is_none()) {
             let message =
@@ -68,6 +68,17 @@ impl<'a> Session<'a> {
             return Err(Error::new(Exit::Usage, message)
                 .with_hint("add --context NAME to name the cluster of this repository"));
         }
+        if let Some(repository) = repository.filter(|_| changes.wait)
+            && let Some(branch) = &repository.branch
+            && repository.state()?.branch.as_ref() != Some(branch)
+        {
+            let message = format!(
+                "--wait cannot follow a commit on branch {branch}: the cluster gets it only after a merge"
+            );
+            return Err(Error::new(Exit::Usage, message)
+                .with_hint("leave out --wait, or switch to the branch and leave out --branch"));
+        }
+        commits::begin(&connection, options, verb.before_plan(), say).await?;
         let server = Server::ask(&connection, say).await?;
         let feed = live(&connection, options, &Source::OF_MOVES).await?;
         let asked = server.asked(&connection, changes.reason.clone());
@@ -91,7 +102,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Says what is promoted: what was named, or everything that is deployed there.
+    /// Returns the promotion of the named components, or of all that are deployed in the source.
     fn promotion(&self, arguments: &PromoteArguments) -> Result<Promote, Error> {
         let world = self.feed.world();
         let mut components = arguments.components.clone();
@@ -118,7 +129,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Says what is wanted.
+    /// Returns the order of a verb.
     fn order(&self, verb: &Verb) -> Result<Order, Error> {
         Ok(match verb {
             Verb::Deploy(arguments) => Order::Deploy {
@@ -159,9 +170,14 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Returns the component that is meant.
+    /// Returns the named component, or that of the configuration.
     fn component(&self, named: &Option<String>) -> Result<String, Error> {
         session::component(&self.connection, named.as_deref())
+    }
+
+    /// Returns the address of the target, for the commands of hints.
+    fn address(&self) -> Address {
+        Address::of(&self.connection, self.options, self.environment)
     }
 
     fn beside(&self) -> Beside<'_> {
@@ -173,24 +189,26 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Plans an order. Where a rule waits for a rollout in an embedded store that no process looks
-    /// after, the controllers run here until that rollout is at its end.
+    /// Plans an order. If a rule refuses it because of an unfinished rollout, and no process runs the
+    /// controllers of the embedded store, this process runs them until the rollout ends. A dry run does not.
     async fn plan(&self, order: &Order, say: &mut dyn FnMut(String)) -> Result<Draft, Error> {
         let refusals = match self.desk().draft(order, &self.asked).await {
             Err(NoDraft::Refused(refusals)) => refusals,
-            drafted => return drafted.map_err(not_planned),
+            drafted => return drafted.map_err(|error| not_planned(error, &self.address())),
         };
         if !refusals.iter().any(Refusal::waits_for_controller)
             || !observing::is_unattended(&self.connection).await
         {
-            return Err(refused(refusals));
+            return Err(refused(refusals, &self.address()));
         }
-        let how = observing::how_to_go_on(self.options);
+        let how = observing::how_to_continue(&observing::address(&self.beside()));
         let unready: Vec<(Key, &str)> = refusals.iter().filter_map(|it| self.unready(it)).collect();
-        if unready.is_empty() || self.connection.readonly.is_some() {
-            return Err(refused(refusals).and_hint(how));
+        // Controllers write to the store, which a dry run and read-only mode do not.
+        let writes = !self.changes.dry_run && self.connection.readonly.is_none();
+        if unready.is_empty() || !writes {
+            return Err(refused_without_controller(&refusals, how, &self.address()));
         }
-        say("no process runs the controllers of this store: they run here until the rollout is at its end".to_owned());
+        say("no process runs the controllers of this store: bowline runs them until the rollout has ended".to_owned());
         let settled = |world: &World| {
             unready.iter().all(|(component, environment)| {
                 let pin = world.pin_of(component, environment);
@@ -198,17 +216,19 @@ impl<'a> Session<'a> {
             })
         };
         let again = async {
-            // Where the time is up, the rule refuses once more and says how far the rollout is.
+            // After a timeout the rule refuses again, with the state of the rollout.
             let _ = tokio::time::timeout(SETTLES, self.feed.when(settled)).await;
             self.desk().draft(order, &self.asked).await
         };
         match self.beside().until(again).await? {
-            Err(NoDraft::Refused(refusals)) => Err(refused(refusals).and_hint(how)),
-            drafted => drafted.map_err(not_planned),
+            Err(NoDraft::Refused(refusals)) => {
+                Err(refused_without_controller(&refusals, how, &self.address()))
+            }
+            drafted => drafted.map_err(|error| not_planned(error, &self.address())),
         }
     }
 
-    /// Returns the component and the environment whose rollout a rule waits for.
+    /// Returns the component and the environment whose unfinished rollout a rule refuses.
     fn unready<'r>(&self, refusal: &'r Refusal) -> Option<(Key, &'r str)> {
         match refusal {
             Refusal::Unready {
@@ -220,7 +240,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Shows a plan, asks where that is due, applies it, and waits for it.
+    /// Shows a plan, asks for a confirmation if it needs one, applies it, and waits for it.
     async fn carry_out(
         mut self,
         order: &Order,
@@ -233,8 +253,8 @@ impl<'a> Session<'a> {
                 environment: environment.to_owned(),
             };
             match self.changes.dry_run {
-                true => say(format!("{lacks}: without --reason bowline refuses it")),
-                false => return Err(refused(vec![lacks])),
+                true => say(format!("{lacks}; without --reason bowline refuses it")),
+                false => return Err(refused(vec![lacks], &self.address())),
             }
         }
         let options = diff::Options::default();
@@ -265,10 +285,11 @@ impl<'a> Session<'a> {
             self.confirm(&draft.plan, &shown, None)?;
         }
         let made = self.desk().make(&mut draft, &self.asked).await;
-        made.map_err(not_planned)?.into_iter().for_each(&mut *say);
+        let made = made.map_err(|error| not_planned(error, &self.address()))?;
+        made.into_iter().for_each(&mut *say);
         let plan = draft.plan;
         let clock = self.server.clock();
-        let address = Address::of(&self.connection, self.options, self.environment);
+        let address = self.address();
         let client = &self.connection.client;
         let became = applied::apply(client, &plan, &clock, &address, say).await;
         let exit = self.follow(&plan, &became, say).await;
@@ -276,9 +297,8 @@ impl<'a> Session<'a> {
         Ok(Outcome::ending(text, exit).made())
     }
 
-    /// Waits until what was done is ready, where that is wanted; beside an embedded store, at least until
-    /// controllers have observed it. Without `--wait` nothing here changes how the program ends: the change
-    /// is made.
+    /// Waits until the change is ready, with `--wait`; on an embedded store, at least until the controllers
+    /// have observed it. Without `--wait` nothing here changes the exit code: the write succeeded.
     async fn follow(&mut self, plan: &Plan, became: &Became, say: &mut dyn FnMut(String)) -> Exit {
         if !self.changes.wait || became.exit != Exit::Done || became.interrupted {
             let results = plan.items.iter().zip(&became.results);
@@ -299,15 +319,15 @@ impl<'a> Session<'a> {
         let waited = beside.until(ready).await.unwrap_or_else(|error| {
             let mut error = Error::from(error);
             let why = error.message;
-            error.message = format!("the change was made, and nobody waits for it: {why}");
+            error.message = format!("the change was made; bowline stopped waiting: {why}");
             Err(error)
         });
         ended(waited, say)
     }
 
-    /// Asks on a terminal; without one, only what goes to production needs `--yes`.
+    /// Asks on a terminal; without one, only a change of production needs `--yes`.
     ///
-    /// What a person typed opens a protected context to this plan; `--yes` does not.
+    /// The typed answer allows the writes of this plan on a protected context; `--yes` does not.
     fn confirm(
         &mut self,
         plan: &Plan,
@@ -328,10 +348,10 @@ impl<'a> Session<'a> {
         if !confirm::can_ask() {
             return match production {
                 None => Ok(()),
-                Some(item) => Err(confirm::nobody_to_ask(&item.environment)),
+                Some(item) => Err(confirm::production_unconfirmed(&item.environment)),
             };
         }
-        // The more is at stake, the more has to be typed.
+        // A bigger risk needs a longer answer.
         let count = plan.items.len().to_string();
         let wanted = match (production, plan.items.len()) {
             (None, ..=1) => "y".to_owned(),
@@ -340,7 +360,7 @@ impl<'a> Session<'a> {
             (Some(item), _) => format!("{} {count}", item.environment),
         };
         let mut question = shown::planned(plan, shown, files, Format::Table);
-        // What it comes down to has scrolled away by now.
+        // The start of the plan may have scrolled away.
         for item in plan.items.iter().filter(|item| !item.unchanged) {
             question += &format!("{:?} {}\n", plan.action, shown::line(item));
         }
@@ -350,7 +370,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Says what a wait found, and how the program ends after it.
+/// Prints the error of a wait, and returns the exit code.
 fn ended(waited: Result<(), Error>, say: &mut dyn FnMut(String)) -> Exit {
     match waited {
         Ok(()) => Exit::Done,
@@ -376,9 +396,9 @@ pub(super) fn not_shown(error: PreviewError) -> Error {
     }
 }
 
-fn not_planned(error: NoDraft) -> Error {
+fn not_planned(error: NoDraft, address: &Address) -> Error {
     match error {
-        NoDraft::Refused(refusals) => refused(refusals),
+        NoDraft::Refused(refusals) => refused(refusals, address),
         NoDraft::Catalog(error) => error.into(),
         NoDraft::Reference(error) => error.into(),
         NoDraft::Target(error) => error.into(),
@@ -392,7 +412,7 @@ pub async fn run(
     environment: &Environment,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
-    let session = Session::open(options, environment, verb.changes(), say).await?;
+    let session = Session::open(options, environment, verb, say).await?;
     let order = session.order(verb)?;
     session.carry_out(&order, say).await
 }

@@ -1,4 +1,4 @@
-//! Waits until what was done is ready.
+//! Waits until a change is ready.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -78,14 +78,14 @@ fn failed(became: &Became, end: End, unready: &[String]) -> Error {
     let is_made = |result: &Changed| matches!(result, Changed::Done(_) | Changed::Committed);
     let made = match became.results.iter().any(is_made) {
         true => "the change was made",
-        false => "nothing had to be changed",
+        false => "no change was needed",
     };
     let why = match end {
         End::Over => "its rollout failed",
         End::Late => "it is not ready in time",
-        End::Interrupted => "the rollout continues; the interrupt only ended the wait",
+        End::Interrupted => "you stopped the wait, and the rollout continues",
     };
-    let message = format!("{made}, and {why}: {}", unready.join("\n"));
+    let message = format!("{made}, but {why}: {}", unready.join("\n"));
     Error::new(Exit::Failed, message).with_hint("bowline status shows the progress")
 }
 
@@ -113,17 +113,17 @@ mod tests {
             (
                 Changed::Done(2),
                 End::Late,
-                "the change was made, and it is not ready in time: cart in dev: crashes (Degraded)",
+                "the change was made, but it is not ready in time: cart in dev: crashes (Degraded)",
             ),
             (
                 Changed::Done(2),
                 End::Over,
-                "the change was made, and its rollout failed: cart in dev: crashes (Degraded)",
+                "the change was made, but its rollout failed: cart in dev: crashes (Degraded)",
             ),
             (
                 Changed::Unchanged,
                 End::Late,
-                "nothing had to be changed, and it is not ready in time: cart in dev: crashes (Degraded)",
+                "no change was needed, but it is not ready in time: cart in dev: crashes (Degraded)",
             ),
         ] {
             let became = Became {

@@ -37,7 +37,7 @@ const FOUNDED: i64 = -70 * 24 * 60 * 60;
 /// The environments of the example, in the order of its pipeline.
 const ENVIRONMENTS: [&str; 4] = ["development", "staging", "production-eu", "production-us"];
 
-/// What `demo` can be told.
+/// The arguments of `demo`.
 #[derive(Args, Debug)]
 pub struct Arguments {
     #[command(flatten)]

@@ -83,7 +83,7 @@ pub(super) enum StageError {
     Mark(#[from] MarkError),
     #[error("{}", explain(.0))]
     Target(#[from] kube::Error),
-    #[error("{0} came to an end before it was done")]
+    #[error("{0} stopped too early")]
     Interrupted(&'static str),
 }
 
@@ -225,7 +225,7 @@ impl Deed {
         let own = Some(self.why.to_owned()).filter(|why| !why.is_empty());
         own.or_else(|| {
             Some(format!(
-                "autoDeploy: what {} is made of changed",
+                "autoDeploy: the definitions of {} changed",
                 self.component
             ))
         })

@@ -21,10 +21,10 @@ use super::output::{self, Format};
 /// How many objects a page of a list has.
 const PAGE: u32 = 500;
 
-/// What `get` can be told.
+/// The arguments of `get`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// A kind, or several as in releasepins,releases, and names where not all are wanted; or KIND/NAME
+    /// A kind or a list of kinds (releasepins,releases), then names [default: all objects]; or KIND/NAME
     #[arg(required = true, value_name = "KIND [NAME]")]
     words: Vec<String>,
     /// Only objects with these labels (team=payments,tier!=test)

@@ -158,7 +158,7 @@ impl<'a> Kinds<'a> {
         let message = format!("the server has no kind {said}");
         let hint = match silent.is_empty() {
             false => format!(
-                "{} did not answer, and may have this kind",
+                "{} did not answer; it may have this kind",
                 silent.join(", ")
             ),
             true => {
@@ -260,8 +260,9 @@ impl<'a> Kinds<'a> {
         };
         let Some(known) = known.iter().find(is_it) else {
             let message = format!("the server has no kind {kind} in {api_version}");
-            return Err(Error::new(Exit::Failed, message)
-                .with_hint("is it spelled right? is its CustomResourceDefinition installed?"));
+            return Err(Error::new(Exit::Failed, message).with_hint(
+                "check the spelling, and that its CustomResourceDefinition is installed",
+            ));
         };
         self.found.insert(key, known.kind.clone());
         Ok(known.kind.clone())
@@ -336,7 +337,7 @@ pub async fn missing(kind: &Kind, client: &Client, namespace: &str, name: &str) 
     };
     let names: Vec<String> = list.items.iter().map(|object| object.name_any()).collect();
     if names.is_empty() && kind.namespaced {
-        return error.with_hint("the namespace has no such objects; check -n");
+        return error.with_hint("the namespace has no objects of this kind; check -n");
     }
     match near(name, names) {
         alike if alike.is_empty() => {

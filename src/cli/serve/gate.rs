@@ -33,7 +33,7 @@ pub enum Unsafe {
     #[error("the token file is empty")]
     EmptyToken,
     /// The file holds something that cannot stand in a header.
-    #[error("the token has to be one line of visible ASCII characters")]
+    #[error("the token must be one line of visible ASCII characters")]
     BadToken,
 }
 
@@ -69,7 +69,7 @@ impl Gate {
             .find(|name| head.headers.contains_key(*name))
         {
             return Err(forbidden(format!(
-                "requests from browsers are refused ({name})"
+                "bowline refuses requests from browsers ({name})"
             )));
         }
         match &self.token {

@@ -28,12 +28,13 @@ use super::connect::{self, Environment, Options};
 use super::error::{Error, Exit};
 use super::socket::{self, PATIENCE};
 use crate::embedded::{Body, Embedded};
+use crate::text;
 use gate::{Gate, Refusal, Unsafe};
 
 /// The most that a request's body may have, as in a Kubernetes API server.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
-/// What `serve` can be told.
+/// The arguments of `serve`.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// The address to listen on; port 0 chooses a free port
@@ -50,6 +51,7 @@ pub async fn run(
     options: &Options,
     environment: &Environment,
     out: &mut impl Write,
+    say: &mut dyn FnMut(String),
 ) -> Result<(), Error> {
     if options.context.is_some() || options.kubeconfig.is_some() {
         return Err(
@@ -92,19 +94,15 @@ pub async fn run(
         // kubectl sends no credentials without TLS.
         Some(file) => format!(
             "curl -H \"Authorization: Bearer $(cat {})\" http://{address}/version",
-            file.display()
+            text::quoted(&file.to_string_lossy())
         ),
     };
-    let mut messages = std::io::stderr();
-    let _ = writeln!(
-        messages,
-        "serving embedded store {}; try:\n  {attempt}",
-        file.display()
-    );
+    let store = text::line(&file.to_string_lossy()).into_owned();
+    say(format!("serving embedded store {store}; try:\n{attempt}"));
     if !address.ip().to_canonical().is_loopback() {
-        let _ = writeln!(
-            messages,
+        say(
             "warning: bowline sends tokens and data unencrypted; put a TLS proxy in front of it"
+                .to_owned(),
         );
     }
     serve(listener, api, gate, stop).await;
@@ -114,8 +112,10 @@ pub async fn run(
 impl From<Unsafe> for Error {
     fn from(error: Unsafe) -> Error {
         let hint = match error {
-            Unsafe::NotLoopback(_) => "listen on 127.0.0.1, or give --token-file FILE",
-            Unsafe::EmptyToken | Unsafe::BadToken => "openssl rand -hex 32 > FILE makes a good one",
+            Unsafe::NotLoopback(_) => "listen on 127.0.0.1, or use --token-file FILE",
+            Unsafe::EmptyToken | Unsafe::BadToken => {
+                "openssl rand -hex 32 > FILE makes a good token"
+            }
         };
         Error::new(Exit::Usage, error.to_string()).with_hint(hint)
     }
@@ -190,7 +190,7 @@ async fn read(body: Incoming) -> Result<Bytes, Refusal> {
         Ok(Err(error)) => Err(Refusal {
             code: StatusCode::BAD_REQUEST,
             reason: "BadRequest",
-            message: format!("the body cannot be read: {error}"),
+            message: format!("cannot read the body: {error}"),
         }),
         Err(_elapsed) => Err(Refusal {
             code: StatusCode::REQUEST_TIMEOUT,

@@ -296,8 +296,8 @@ fn confirm(
     if !confirm::can_ask() {
         return match concerned.is_empty() {
             true => Ok(()),
-            false => Err(confirm::nobody_confirms(&format!(
-                "uninstall concerns {}",
+            false => Err(confirm::no_confirmation(&format!(
+                "uninstall (it affects {})",
                 counted(concerned.len(), "RenderedRelease")
             ))),
         };

@@ -109,10 +109,14 @@ impl Stored {
             return Ok(());
         };
         let what = [
-            ("releases", "Releases by component", &sums.releases),
+            (
+                "releases",
+                "The number of releases, by component",
+                &sums.releases,
+            ),
             (
                 "snapshots",
-                "Snapshots by component and environment",
+                "The number of snapshots, by component and environment",
                 &sums.snapshots,
             ),
         ];
@@ -128,17 +132,17 @@ impl Stored {
         let what = [
             (
                 "release",
-                "What releases have, by component",
+                "The size of all releases, by component",
                 &sums.releases,
             ),
             (
                 "pinned_release",
-                "What the release of a pin has, by component and environment",
+                "The size of the release of a ReleasePin, by component and environment",
                 &sums.pinned,
             ),
             (
                 "snapshot",
-                "What snapshots have, by component and environment",
+                "The size of all snapshots, by component and environment",
                 &sums.snapshots,
             ),
         ];
@@ -159,10 +163,14 @@ impl Stored {
             return Ok(());
         };
         for (name, help, count) in [
-            ("git_reads", "Git references that were read", counts.reads),
+            (
+                "git_reads",
+                "Git references that the controllers read",
+                counts.reads,
+            ),
             (
                 "git_cache_hits",
-                "Git references that the cache could answer",
+                "Git references that the cache contained",
                 counts.hits,
             ),
             ("git_fetches", "Fetches from repositories", counts.fetches),

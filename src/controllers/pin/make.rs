@@ -318,7 +318,7 @@ impl Work<'_> {
         {
             Ok(_) => Ok(()),
             Err(error) => {
-                let message = format!("snapshot {name} cannot be written: {}", explain(&error));
+                let message = format!("cannot write snapshot {name}: {}", explain(&error));
                 let reason = condition::RESOLVE_FAILED;
                 Err(Trouble::passing(Step::Resolve, reason, message))
             }
@@ -383,8 +383,9 @@ impl Work<'_> {
     ) -> Result<(String, i64), Trouble> {
         let name = names::pin(&self.pin.spec.component, &self.pin.spec.environment);
         if self.row.as_ref().is_some_and(|row| row.deleting) {
-            let message =
-                format!("the rendered release {name} is being deleted, and is made again then");
+            let message = format!(
+                "the rendered release {name} is being deleted; the controller creates it again afterwards"
+            );
             return Err(Trouble::lasting(
                 Step::Apply,
                 condition::APPLY_FAILED,
@@ -412,7 +413,7 @@ impl Work<'_> {
             )),
             Err(error) => {
                 let message = format!(
-                    "the rendered release {name} cannot be written: {}",
+                    "cannot write the rendered release {name}: {}",
                     explain(&error)
                 );
                 Err(Trouble::passing(

@@ -168,7 +168,7 @@ fn step_taken(
         }
         Err(trouble) if trouble.step < step => {
             let message = format!(
-                "waits until it is {}",
+                "waits until the release is {}",
                 trouble.step.condition().to_lowercase()
             );
             return (Status::Unknown, condition::NOT_ATTEMPTED, message);
@@ -217,7 +217,7 @@ fn step_taken(
 /// Says what is wrong, and what runs all the same.
 fn failed(trouble: &Trouble, before: &ReleasePinStatus) -> String {
     match &before.applied_release {
-        Some(runs) => format!("{}; what was applied of {runs} stays", trouble.message),
+        Some(runs) => format!("{}; the resources of {runs} stay", trouble.message),
         None => trouble.message.clone(),
     }
 }

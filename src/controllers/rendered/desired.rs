@@ -68,7 +68,7 @@ pub fn named(resource: &RenderedResource) -> Result<Named<'_>, String> {
     for (field, value) in [("name", name), ("namespace", of("namespace"))] {
         let fits = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
         if !value.chars().all(fits) || matches!(value, "." | "..") {
-            return Err(format!("its metadata.{field} {value:?} is no name"));
+            return Err(format!("its metadata.{field} {value:?} is not a name"));
         }
     }
     if name.is_empty() {

@@ -115,13 +115,13 @@ pub fn name(group: &str, kind: &str) -> String {
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Blind {
     /// The data plane does not serve the kind.
-    #[error("{kind} is not served by the data plane; install it, or take it out")]
+    #[error("{kind} is not served by the data plane; install the kind, or remove the resource")]
     NotServed {
         /// The kind.
         kind: String,
     },
     /// The data plane does not let us look.
-    #[error("{kind} must not be read: {why}; grant get, list and watch")]
+    #[error("{kind} cannot be read, access was denied: {why}; grant get, list and watch")]
     Forbidden {
         /// The kind.
         kind: String,

@@ -83,7 +83,7 @@ enum Error {
     #[error("control plane: {}", explain(.0))]
     ControlPlane(#[from] kube::Error),
     /// Our own kinds could not be listed.
-    #[error("{0} are not listed yet; grant list and watch on them where they never are")]
+    #[error("the controller has not listed {0} yet; if this does not end, grant list and watch")]
     NotListed(String),
     /// The release has no data plane.
     #[error(transparent)]
@@ -95,7 +95,7 @@ enum Error {
     #[error("{0}")]
     Deploy(String),
     /// The end is not near.
-    #[error("cannot be finalized: {0}")]
+    #[error("cannot remove the resources: {0}")]
     Finalize(String),
     /// An annotation of ours cannot be read.
     #[error(transparent)]

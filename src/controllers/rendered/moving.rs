@@ -40,7 +40,7 @@ pub async fn announce(
                 name: named.name.to_owned(),
                 namespace: named.namespace.map(str::to_owned),
                 health: Health::Progressing,
-                message: Some("is about to be applied".to_owned()),
+                message: Some("will be applied".to_owned()),
                 ..ResourceStatus::default()
             });
         }
@@ -82,7 +82,7 @@ pub async fn leave(
             Ok(false) => kept.push(name),
             Err(why) => {
                 deployed.pruned =
-                    Pruned::Failed(vec![format!("data plane {name}, which it left: {why}")]);
+                    Pruned::Failed(vec![format!("previous data plane {name}: {why}")]);
                 kept.push(name);
             }
         }

@@ -147,7 +147,7 @@ pub async fn place(state: &State, release: &RenderedRelease) -> Result<Placed, E
         return Err(Error::Unplaced(Unplaced {
             reason: condition::DATA_PLANE_UNUSABLE,
             message: format!(
-                "DataPlane {name} does not say how it is reached; give it exactly one of inCluster, context and embedded"
+                "DataPlane {name} names no cluster; set exactly one of inCluster, context and embedded"
             ),
         }));
     };

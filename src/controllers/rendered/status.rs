@@ -204,7 +204,7 @@ fn applied(deployed: &Deployed) -> Said {
     match problems.is_empty() {
         true => {
             let message = match deployed.found.len() {
-                0 => "there is nothing to apply".to_owned(),
+                0 => "no resources to apply".to_owned(),
                 1 => "1 resource is applied".to_owned(),
                 n => format!("{n} resources are applied"),
             };
@@ -286,7 +286,7 @@ fn ready(current: &[ResourceStatus], deployed: &Deployed) -> Said {
                 _ => String::new(),
             };
             let message = match current.len() {
-                0 => "there is nothing to deploy".to_owned(),
+                0 => "no resources to deploy".to_owned(),
                 1 => format!("1 resource is healthy{suspended}"),
                 n => format!("{n} resources are healthy{suspended}"),
             };

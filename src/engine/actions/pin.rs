@@ -40,11 +40,11 @@ pub fn plan_pin(world: &World, command: &PinHold, asked: &Asked) -> Result<Plan,
     rules.current()?;
     rules.environment(&command.environment)?;
     let pin = rules.pinned(&command.component, &command.environment)?;
-    let counts = pin.effective_release(asked.now).to_owned();
+    let effective = pin.effective_release(asked.now).to_owned();
     // What is bad may be held where it runs; it may not be fixed.
     let row = match &command.release {
         Some(wanted) => rules.release(&command.component, wanted)?,
-        None => rules.known_release(&command.component, &counts)?,
+        None => rules.known_release(&command.component, &effective)?,
     };
     let endless = pin.gitops.filter(|_| command.release.is_some());
     let until = command.until.filter(|_| endless.is_none());
@@ -69,7 +69,7 @@ pub fn plan_pin(world: &World, command: &PinHold, asked: &Asked) -> Result<Plan,
     let mut item = item(rules, moved);
     if let (Some(tool), Some(_)) = (endless, command.until) {
         item.warnings.push(format!(
-            "{} owns this ReleasePin, and what is held over git has no end: unpin lifts it",
+            "{} owns this ReleasePin, so the hold has no end; bowline unpin removes it",
             tool.name()
         ));
     }
@@ -102,26 +102,26 @@ pub fn plan_unpin(world: &World, command: &Unpin, asked: &Asked) -> Result<Plan,
     holds.remove(found);
     let mut after = pin.clone();
     after.holds = holds.clone().into();
-    let counts = after.effective_release(asked.now).to_owned();
-    let row = world.release(&rules.key(&counts));
+    let effective = after.effective_release(asked.now).to_owned();
+    let row = world.release(&rules.key(&effective));
     let from = pin.effective_release(asked.now);
     let mut warnings = Vec::new();
-    if counts != from {
+    if effective != from {
         let by = match pin.gitops {
             Some(tool) => format!("{} restores the release in git", tool.name()),
             None => "the releaseRef becomes effective again".to_owned(),
         };
-        warnings.push(format!("{by}: {counts} instead of {from}"));
+        warnings.push(format!("{by}: {effective} instead of {from}"));
     }
     if row.is_none() {
         warnings.push(format!(
-            "release {counts} does not exist; the running resources stay"
+            "release {effective} does not exist; the running resources stay"
         ));
     }
     let mut item = super::item_of(rules, &command.component, &command.environment, Some(pin));
     item.release_ref = pin.release.to_string();
     item.holds = holds;
-    item.to = crate::engine::plan::identity(&counts, row);
+    item.to = crate::engine::plan::identity(&effective, row);
     item.warnings.extend(warnings);
     Ok(super::plan(Action::Unpin, asked, vec![item]))
 }

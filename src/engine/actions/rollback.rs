@@ -88,7 +88,7 @@ pub fn plan(world: &World, command: &Rollback, asked: &Asked) -> Result<Plan, Re
     let mut item = item(rules, moved);
     if let Some(tool) = pin.gitops {
         item.warnings.push(format!(
-            "{} owns this ReleasePin: git still says {}, and a hold keeps {release} running over it",
+            "{} owns this ReleasePin: git still names {}, and the hold keeps {release} running",
             tool.name(),
             pin.release
         ));

@@ -68,7 +68,7 @@ fn a_second_pipeline_is_a_fault_that_leaves_the_columns() {
     assert_eq!(
         faults,
         [
-            "namespace shop has 2 DeploymentPipelines (default, other), and one is allowed: bowline refuses promotions until one is left"
+            "namespace shop has 2 DeploymentPipelines (default, other), but only one is allowed; bowline refuses promotions until you delete the others"
         ]
     );
     world.pipelines(Event::Deleted(other));
@@ -114,6 +114,24 @@ fn a_release_that_cannot_be_applied_fails_with_its_reason() {
         (
             "the failure is that of an earlier generation",
             failing(Some("cart-v1"), Some(1), None),
+            Health::Unknown,
+        ),
+        (
+            "a hold on the failing release that the controller has not seen",
+            {
+                let mut held = failing(Some("cart-v1"), Some(2), Some("cart-v2"));
+                held.metadata.generation = Some(3);
+                held
+            },
+            Health::Degraded,
+        ),
+        (
+            "another release that the controller has not seen",
+            {
+                let mut moved = failing(Some("cart-v2"), Some(2), Some("cart-v1"));
+                moved.metadata.generation = Some(3);
+                moved
+            },
             Health::Unknown,
         ),
         (

@@ -14,10 +14,10 @@ pub enum PatchError {
     #[error("{0} needs a value")]
     ValueMissing(&'static str),
     /// Only the other verbs take a value.
-    #[error("remove takes no value; take it away, or use replace")]
+    #[error("remove takes no value; delete the value, or use replace")]
     ValueUnwanted,
     /// Only maps merge.
-    #[error("merge needs a map as its value, and this is {found}; use replace or add")]
+    #[error("merge needs a map as its value, not {found}; use replace or add")]
     ValueNoMap {
         /// What the value is.
         found: String,

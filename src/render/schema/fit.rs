@@ -93,7 +93,7 @@ impl Fit {
             let hint = did_you_mean(key, node.fields.keys().map(String::as_str));
             self.dropped.push(Problem {
                 path: place.to_string(),
-                message: format!("the schema does not know it, so it is dropped{hint}"),
+                message: format!("the schema does not have this field, so bowline drops it{hint}"),
             });
         }
     }
@@ -108,17 +108,17 @@ impl Fit {
                 self.fail(
                     place,
                     format!(
-                        "{} is too large; wanted an integer of 64 bits",
+                        "{} is too large; expected an integer of 64 bits",
                         Shown(value)
                     ),
                 );
             } else if value.is_null() {
-                self.fail(place, format!("is null; wanted {wanted}"));
+                self.fail(place, format!("is null; expected {wanted}"));
             } else {
                 let found = type_of(value);
                 self.fail(
                     place,
-                    format!("{} is {found}; wanted {wanted}", Shown(value)),
+                    format!("{} is {found}; expected {wanted}", Shown(value)),
                 );
             }
             return;
@@ -148,7 +148,7 @@ impl Fit {
                     .map_or("anything", |field| field.kind.wanted());
                 self.fail(
                     &Place::Key(place, key),
-                    format!("is missing; wanted {wanted}"),
+                    format!("is missing; expected {wanted}"),
                 );
             }
         }
@@ -185,7 +185,7 @@ impl Fit {
                     let shown = Shown(value);
                     let all = nodes.len();
                     format!(
-                        "{shown} fits {fitting} of the {all} schemas of oneOf; wanted exactly one"
+                        "{shown} fits {fitting} of the {all} schemas of oneOf; expected exactly one"
                     )
                 })
             }
@@ -255,7 +255,7 @@ fn broken(rule: &Rule, value: &Value) -> Option<String> {
     let shown = Shown(value);
     match (rule, value) {
         (Rule::Enum(allowed), _) => (!allowed.iter().any(|one| same(one, value)))
-            .then(|| format!("{shown} is not allowed; wanted {}", Choices(allowed))),
+            .then(|| format!("{shown} is not allowed; expected {}", Choices(allowed))),
         (Rule::Least(bound), Value::Number(number)) => {
             let words = if bound.exclusive {
                 "more than"
@@ -263,7 +263,7 @@ fn broken(rule: &Rule, value: &Value) -> Option<String> {
                 "at least"
             };
             (!bound.admits(number, Ordering::Greater))
-                .then(|| format!("{shown} is too small; wanted {words} {}", bound.limit))
+                .then(|| format!("{shown} is too small; expected {words} {}", bound.limit))
         }
         (Rule::Most(bound), Value::Number(number)) => {
             let words = if bound.exclusive {
@@ -272,17 +272,18 @@ fn broken(rule: &Rule, value: &Value) -> Option<String> {
                 "at most"
             };
             (!bound.admits(number, Ordering::Less))
-                .then(|| format!("{shown} is too large; wanted {words} {}", bound.limit))
+                .then(|| format!("{shown} is too large; expected {words} {}", bound.limit))
         }
         (Rule::MultipleOf(step), Value::Number(number)) => {
-            (!is_multiple(number, step)).then(|| format!("{shown} is no multiple of {step}"))
+            (!is_multiple(number, step)).then(|| format!("{shown} is not a multiple of {step}"))
         }
         (Rule::Int32, Value::Number(number)) => {
             let fits = number
                 .as_i64()
                 .is_some_and(|number| i32::try_from(number).is_ok());
-            (!fits)
-                .then(|| format!("{shown} is no integer of 32 bits, which the format int32 wants"))
+            (!fits).then(|| {
+                format!("{shown} is not an integer of 32 bits, which the format int32 requires")
+            })
         }
         (Rule::MinLength(_) | Rule::MaxLength(_), Value::String(text)) => {
             counted(rule, text.chars().count(), "character")
@@ -316,7 +317,7 @@ fn counted(rule: &Rule, count: usize, what: &str) -> Option<String> {
         _ => return None,
     };
     let plural = if count == 1 { "" } else { "s" };
-    is_broken.then(|| format!("has {count} {what}{plural}; wanted {words} {limit}"))
+    is_broken.then(|| format!("has {count} {what}{plural}; expected {words} {limit}"))
 }
 
 /// Finds the first item that is there before.

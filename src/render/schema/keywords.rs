@@ -181,7 +181,7 @@ impl Reader {
                     let last = error.lines().last().unwrap_or_default();
                     let last = last.trim_start_matches("error: ");
                     return Err(format!(
-                        "is no regular expression: {}",
+                        "is not a regular expression: {}",
                         text::fit(last, 120)
                     ));
                 }
@@ -246,7 +246,7 @@ impl Reader {
                             }
                             other => self.problem(
                                 &inner.path,
-                                format!("is {}; wanted a schema", type_of(other)),
+                                format!("is {}; expected a schema", type_of(other)),
                             ),
                         }
                     }
@@ -286,7 +286,7 @@ impl Reader {
             }
             if !is_fine {
                 let message = format!(
-                    "has {}, which is {}; wanted {}",
+                    "has {}, which is {}; expected {}",
                     Shown(choice),
                     type_of(choice),
                     node.kind.wanted()
@@ -340,7 +340,7 @@ impl Reader {
         match keywords.get(keyword) {
             Some(Value::Bool(flag)) => *flag,
             Some(other) => {
-                let message = format!("is {}; wanted true or false", Shown(other));
+                let message = format!("is {}; expected true or false", Shown(other));
                 self.keyword_problem(source, keyword, &message);
                 false
             }
@@ -352,7 +352,7 @@ impl Reader {
         match keywords.get(keyword)? {
             Value::Number(number) => Some(number.clone()),
             other => {
-                let message = format!("is {}; wanted a number", Shown(other));
+                let message = format!("is {}; expected a number", Shown(other));
                 self.keyword_problem(source, keyword, &message);
                 None
             }
@@ -363,7 +363,7 @@ impl Reader {
         let value = keywords.get(keyword)?;
         let count = value.as_u64().and_then(|count| usize::try_from(count).ok());
         if count.is_none() {
-            let message = format!("is {}; wanted an integer from 0", Shown(value));
+            let message = format!("is {}; expected an integer from 0", Shown(value));
             self.keyword_problem(source, keyword, &message);
         }
         count
@@ -378,7 +378,7 @@ impl Reader {
         let value = keywords.get(keyword)?;
         let text = value.as_str();
         if text.is_none() {
-            let message = format!("is {}; wanted a string", Shown(value));
+            let message = format!("is {}; expected a string", Shown(value));
             self.keyword_problem(source, keyword, &message);
         }
         text

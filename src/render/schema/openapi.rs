@@ -196,11 +196,7 @@ impl Reader {
                 self.keyword_problem(source, keyword, "is not followed; write the schema out");
             } else if !keyword.starts_with("x-") && !known().any(|known| known == keyword) {
                 let hint = did_you_mean(keyword, known());
-                self.keyword_problem(
-                    source,
-                    keyword,
-                    &format!("is no keyword that is understood here{hint}"),
-                );
+                self.keyword_problem(source, keyword, &format!("is not a known keyword{hint}"));
             }
         }
     }
@@ -211,7 +207,7 @@ impl Reader {
                 self.keyword_problem(
                     source,
                     "type",
-                    "stands beside x-kubernetes-int-or-string, which says it already",
+                    "is not needed beside x-kubernetes-int-or-string",
                 );
             }
             return Kind::IntegerOrText;
@@ -227,7 +223,7 @@ impl Reader {
                 other => {
                     let names = ["string", "integer", "number", "boolean", "array", "object"];
                     let message = format!(
-                        "is {:?}; wanted one of {}{}",
+                        "is {:?}; expected one of {}{}",
                         text::fit(other, 40),
                         names.join(", "),
                         did_you_mean(other, names)
@@ -238,7 +234,7 @@ impl Reader {
             },
             Some(other) => {
                 let message = format!(
-                    "is {}; wanted one name of a type, and nullable: true where null is allowed",
+                    "is {}; expected one name of a type, and nullable: true where null is allowed",
                     type_of(other)
                 );
                 self.keyword_problem(source, "type", &message);
@@ -288,7 +284,7 @@ impl Reader {
             }
             Some(other) => {
                 let message = format!(
-                    "is {}; wanted an object of names and schemas",
+                    "is {}; expected an object of names and schemas",
                     type_of(other)
                 );
                 self.keyword_problem(source, "properties", &message);
@@ -352,7 +348,7 @@ impl Reader {
             other => {
                 self.problem(
                     &inner.path,
-                    format!("is {}; wanted a schema", type_of(other)),
+                    format!("is {}; expected a schema", type_of(other)),
                 );
                 None
             }

@@ -9,7 +9,7 @@ use crate::text;
 
 const TYPES: [&str; 6] = ["string", "integer", "number", "boolean", "object", "any"];
 
-const OPEN: &str = "what begins here does not end";
+const OPEN: &str = "this part has no end";
 
 /// How the value of an attribute is written.
 #[derive(Clone, Copy, PartialEq)]
@@ -214,7 +214,7 @@ impl<'a> Scan<'a> {
             known => format!(", did you mean `{known}`?"),
         };
         let message = format!(
-            "`{}` is no type{hint}; types are {}, []T and map<T>",
+            "`{}` is not a type{hint}; types are {}, []T and map<T>",
             text::fit(word, 40),
             TYPES.join(", ")
         );

@@ -54,7 +54,7 @@ fn nested(reader: &mut Reader, parameters: &Object, place: &Place<'_>, depth: us
             Value::Object(inner) => nested(reader, inner, &place, depth + 1),
             other => {
                 let message = format!(
-                    "is {}; wanted a type, as \"integer | default=1\". A schema with keywords is written as OpenAPI v3, from the top: type: object, properties: ...",
+                    "is {}; expected a type, as \"integer | default=1\". A schema with keywords is written as OpenAPI v3, from the top: type: object, properties: ...",
                     type_of(other)
                 );
                 reader.problem(&path, message);
@@ -149,7 +149,7 @@ fn read(text: &str) -> Leaf {
         let (at, name) = (attribute.at, attribute.name);
         let Some(form) = attribute.form else {
             let hint = did_you_mean(name, ATTRIBUTES.map(|(name, _)| name));
-            let message = format!("`{}` is no attribute{hint}", text::fit(name, 40));
+            let message = format!("`{}` is not an attribute{hint}", text::fit(name, 40));
             leaf.faults.push((at, message));
             continue;
         };
@@ -213,7 +213,7 @@ fn typed(raw: Raw, type_name: &str, nullable: bool) -> Result<Value, Fault> {
         "string" => Ok(Value::String(text)),
         "integer" | "number" => serde_json::from_str(&text)
             .map(Value::Number)
-            .map_err(|_| (at, format!("`{shown}` is no number"))),
+            .map_err(|_| (at, format!("`{shown}` is not a number"))),
         "boolean" => match text.as_str() {
             "true" => Ok(Value::Bool(true)),
             "false" => Ok(Value::Bool(false)),
@@ -221,12 +221,12 @@ fn typed(raw: Raw, type_name: &str, nullable: bool) -> Result<Value, Fault> {
         },
         "array" => Err((
             at,
-            format!("`{shown}` is no list; a list is written as JSON, for example [1,2]"),
+            format!("`{shown}` is not a list; a list is written as JSON, for example [1,2]"),
         )),
         "object" => Err((
             at,
             format!(
-                "`{shown}` is no object; an object is written as JSON, for example {{\"a\":1}}"
+                "`{shown}` is not an object; an object is written as JSON, for example {{\"a\":1}}"
             ),
         )),
         _ if quoted => Ok(Value::String(text)),

@@ -72,7 +72,7 @@ impl Expression {
             Some(Value::Bool(holds)) => Ok(holds),
             other => {
                 let found = kind(other.as_ref());
-                Err(self.fault(trail, &format!("this has to be true or false, not {found}")))
+                Err(self.fault(trail, &format!("this must be true or false, not {found}")))
             }
         }
     }
@@ -92,7 +92,7 @@ impl Expression {
             }),
             other => {
                 let found = kind(other.as_ref());
-                let message = format!("{found} cannot stand among text; make a string of it");
+                let message = format!("{found} cannot be part of a text; convert it to a string");
                 Err(self.fault(trail, &message))
             }
         }

@@ -125,7 +125,7 @@ impl<'r> Reader<'r> {
             _ if self.faults.len() > before => {}
             _ => self.fault(trail.fault(
                 Column::default(),
-                "this has to be one expression, as in ${spec.enabled}",
+                "this must be one expression, as in ${spec.enabled}",
             )),
         }
         None
@@ -146,8 +146,7 @@ impl<'r> Reader<'r> {
             push_text(&mut parts, &text[at..found]);
             let inside = found + "${".len();
             let Some(length) = expression_length(&text[inside..]) else {
-                let message =
-                    "this ${ has no } that closes it; write $${ for the characters themselves";
+                let message = "this ${ has no closing }; write $${ for the characters ${";
                 self.fault(trail.fault(Column::of(text, found), message));
                 return Text(parts);
             };

@@ -83,22 +83,24 @@ pub enum AddressError {
     )]
     Character,
     #[error(
-        "remote helpers (`{0}::...`) are refused; write https://HOST/PATH or ssh://USER@HOST/PATH"
+        "remote helpers (`{0}::...`) are not allowed; write https://HOST/PATH or ssh://USER@HOST/PATH"
     )]
     RemoteHelper(String),
-    #[error("the transport {0} is refused; write https://HOST/PATH or ssh://USER@HOST/PATH")]
+    #[error("the transport {0} is not allowed; write https://HOST/PATH or ssh://USER@HOST/PATH")]
     Scheme(String),
-    #[error("plain http is refused; write https://HOST/PATH")]
+    #[error("plain http is not allowed; write https://HOST/PATH")]
     PlainHttp,
     #[error(
-        "the address carries credentials, which a release must not; leave them out and give the token in the token directory or to git's credential helper"
+        "the address contains credentials, and a release must not; remove them, and put the token into the token directory or git's credential helper"
     )]
     Credentials,
     #[error("the address has a query or a fragment; leave out everything from `?` or `#` on")]
     Query,
-    #[error("the host is missing or no host name; write https://HOST/PATH or ssh://USER@HOST/PATH")]
+    #[error(
+        "the host is missing or not a host name; write https://HOST/PATH or ssh://USER@HOST/PATH"
+    )]
     Host,
-    #[error("the user is no user name; write https://HOST/PATH or ssh://USER@HOST/PATH")]
+    #[error("the user is not a user name; write https://HOST/PATH or ssh://USER@HOST/PATH")]
     User,
     #[error(
         "the port is not a number from 1 to 65535; write https://HOST/PATH or ssh://USER@HOST/PATH"
@@ -109,7 +111,7 @@ pub enum AddressError {
     )]
     Path,
     #[error(
-        "a relative path is refused; write https://HOST/PATH, ssh://USER@HOST/PATH or USER@HOST:PATH"
+        "a relative path is not allowed; write https://HOST/PATH, ssh://USER@HOST/PATH or USER@HOST:PATH"
     )]
     Relative,
     #[error(

@@ -1,4 +1,4 @@
-//! What can go wrong between a git reference and its file, each with what to do.
+//! The errors of reading a git reference, each with the next step.
 
 use std::io;
 use std::path::PathBuf;
@@ -58,11 +58,11 @@ pub enum Cause {
     #[error(transparent)]
     Path(#[from] PathError),
     #[error(
-        "it took longer than {allowed:?}; try again, or raise the deadline if the repository is large"
+        "the fetch took longer than {allowed:?}; try again, or raise the deadline if the repository is large"
     )]
     Deadline { allowed: Duration },
     #[error(
-        "{what} is over the limit of {limit} {unit}; raise the limit, or keep definitions apart from what is large"
+        "{what} is over the limit of {limit} {unit}; raise the limit, or move the definitions to a repository without large files"
     )]
     TooLarge {
         what: &'static str,
@@ -76,47 +76,51 @@ pub enum Cause {
     )]
     Denied { why: String },
     #[error(
-        "there is no such repository, or it is hidden from us ({why}); check the address and the credentials"
+        "the repository does not exist, or these credentials give no access to it ({why}); check the address and the credentials"
     )]
     NoRepository { why: String },
     #[error(
-        "the server redirects to {to}, and redirects to another host are not followed; if that is the repository, write its address into the reference"
+        "the server redirects to {to}, and bowline follows no redirect to another host; if that is the repository, write its address into the reference"
     )]
     Redirect { to: String },
     #[error("the server failed: {why}; try again later")]
     Server { why: String },
     #[error(
-        "the repository has no such commit, or its server does not hand out commits by id ({why}); check the revision, and push it if it is new"
+        "the repository has no such commit, or its server does not serve commits by id ({why}); check the revision, and push it if it is new"
     )]
     NoCommit { why: String },
     #[error(
-        "the repository names its objects by {theirs} and the revision is a {ours} id; take the id from that repository"
+        "the repository uses {theirs} ids, and the revision is a {ours} id; use the id from that repository"
     )]
     OtherHash { ours: &'static str, theirs: String },
     #[error(
-        "what the server sent does not hold together: {why}; try again, and check the repository with `git fsck`"
+        "the server sent damaged data: {why}; try again, and check the repository with `git fsck`"
     )]
     Broken { why: String },
-    #[error("the commit has no such path; `git ls-tree -r --name-only REVISION` lists what it has")]
+    #[error("the commit has no such path; `git ls-tree -r --name-only REVISION` lists the paths")]
     NoPath,
     #[error("the path is a directory; name a file in it")]
     Directory,
-    #[error("{at} is a symbolic link, and links are not followed; name the file that it points to")]
+    #[error(
+        "{at} is a symbolic link, and bowline follows no links; name the file that it points to"
+    )]
     SymbolicLink { at: String },
     #[error(
-        "{at} is a submodule, and submodules are not followed; refer to the submodule's own repository"
+        "{at} is a submodule, and bowline follows no submodules; refer to the submodule's own repository"
     )]
     Submodule { at: String },
-    #[error("the file is a Git LFS pointer, and filters never run; keep definitions in git itself")]
+    #[error(
+        "the file is a Git LFS pointer, and bowline runs no filters; store definitions in git itself"
+    )]
     LfsPointer,
-    #[error("{program} cannot be used: {why}; install it, or name another in the settings")]
+    #[error("cannot run {program}: {why}; install it, or name another program in the settings")]
     Program { program: String, why: String },
     #[error(
-        "the token for {host} cannot be read: {why}; a token file has `TOKEN` or `USER:TOKEN` on one line"
+        "the token for {host} cannot be read: {why}; a token file contains `TOKEN` or `USER:TOKEN` on one line"
     )]
     Token { host: String, why: String },
-    #[error("nobody has fetched the commit on this machine yet, and nothing is fetched for this")]
+    #[error("the commit is not in the cache of this machine, and this step fetches nothing")]
     NotFetched,
-    #[error("the cache at {} fails: {source}; check that the directory can be written and has space", path.display())]
+    #[error("cannot use the cache {}: {source}; check that the directory is writable and has space", path.display())]
     Cache { path: PathBuf, source: io::Error },
 }

@@ -8,6 +8,7 @@ mod table;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -63,11 +64,7 @@ impl Block {
 fn command(line: &str) -> String {
     let line = line.split(" #").next().unwrap_or_default();
     let line = line.split("   ").next().unwrap_or_default();
-    let line = line.trim();
-    match line.strip_prefix("cargo run --release -- ") {
-        Some(arguments) => format!("bowline {arguments}"),
-        None => line.to_owned(),
-    }
+    line.trim().to_owned()
 }
 
 fn root() -> &'static Path {
@@ -276,11 +273,94 @@ fn the_blocks_for_a_cluster_run_on_a_new_cluster() {
         return;
     };
     let kubectl = PathBuf::from(cluster.kubectl().get_program());
+    the_blocks_for_a_served_store_run_on_a_free_port(&kubectl);
     for page in pages() {
         let mut home = Home::new();
         home.variables.push(("KUBECONFIG", cluster.kubeconfig()));
         home.tools.push(kubectl.parent().unwrap().to_owned());
         home.run(&page, Place::Cluster);
+    }
+}
+
+/// Runs the blocks that serve a store and use kubectl on it.
+fn the_blocks_for_a_served_store_run_on_a_free_port(kubectl: &Path) {
+    let home = tempfile::tempdir().unwrap();
+    let examples = root().join("deploy/examples");
+    let app = "{apiVersion: v1, kind: ConfigMap, metadata: {name: app}}";
+    fs::write(home.path().join("app.yaml"), app).unwrap();
+    for line in [
+        &["apply", "-R", "-f", examples.to_str().unwrap()][..],
+        &["release", "create", "cart", "--version", "1"],
+    ] {
+        let (code, _, said) = super::run(home.path(), line);
+        assert_eq!(code, 0, "{said}");
+    }
+    let serving = super::serve(home.path());
+    let address = serving.1.to_string();
+    let mut run = 0;
+    for block in pages().iter().flat_map(|page| blocks(page)) {
+        let Some(Entry {
+            how: How::Served, ..
+        }) = entry(&block)
+        else {
+            continue;
+        };
+        for line in block.commands() {
+            run += 1;
+            let line = line.replace("127.0.0.1:8001", &address);
+            let words: Vec<&str> = line.split(' ').collect();
+            if words[..2] == ["bowline", "serve"] {
+                // It runs already, and printed the line of the page with its own port.
+                assert!(
+                    block
+                        .text
+                        .contains(&"listening on http://127.0.0.1:8001".to_owned())
+                );
+                continue;
+            }
+            assert_eq!(words[0], "kubectl", "{line}");
+            let mut child = Command::new(kubectl)
+                .args(&words[1..])
+                .env_clear()
+                .env("HOME", home.path())
+                .current_dir(home.path())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            if words.contains(&"-w") {
+                let mut first = String::new();
+                let out = child.stdout.take().unwrap();
+                BufReader::new(out).read_line(&mut first).unwrap();
+                child.kill().unwrap();
+                child.wait().unwrap();
+                assert!(first.starts_with("NAME"), "{line}: {first}");
+                continue;
+            }
+            let output = child.wait_with_output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{line}: {said}");
+        }
+    }
+    assert_eq!(run, 4, "the commands that run on a served store");
+}
+
+#[test]
+fn samples_of_messages_are_the_real_messages() {
+    for block in pages().iter().flat_map(|page| blocks(page)) {
+        let Some(Entry {
+            how: How::Message(real),
+            ..
+        }) = entry(&block)
+        else {
+            continue;
+        };
+        let (sample, real) = (block.text.join("\n"), real());
+        let fits = match sample.strip_suffix("...") {
+            Some(begin) => real.starts_with(begin),
+            None => real == sample,
+        };
+        assert!(fits, "{}:{}\n{sample}\n{real}", block.page, block.line);
     }
 }
 
@@ -290,7 +370,6 @@ fn comments_are_no_part_of_a_command() {
         ("bowline status", "bowline status"),
         ("bowline status   # what runs where", "bowline status"),
         ("bowline status     what runs where", "bowline status"),
-        ("cargo run --release -- demo", "bowline demo"),
         (
             "bowline pin a --reason \"x y\"  # z",
             "bowline pin a --reason \"x y\"",

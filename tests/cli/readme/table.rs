@@ -1,5 +1,8 @@
 //! How each block of the pages runs.
 
+use bowline::tui::keymap::Keymap;
+use bowline::tui::theme::Theme;
+
 /// A block, by its page and how its first line begins.
 #[derive(Debug)]
 pub struct Entry {
@@ -13,6 +16,11 @@ pub struct Entry {
 pub enum How {
     /// In a place, after commands that the page takes for granted, with a line for each command of it.
     Runs(Place, &'static [&'static str], &'static [Line]),
+    /// On an embedded store that is served on a free port, which replaces the port of the page.
+    Served,
+    /// It is a sample of a message: the function makes the real one. A sample that ends in `...` is its
+    /// beginning.
+    Message(fn() -> String),
     /// Not at all, and why.
     NotRun(&'static str),
 }
@@ -69,34 +77,47 @@ const fn not_run(command: &'static str, why: &'static str) -> Line {
 const SYNOPSIS: &str = "a synopsis: brackets and capitals stand for words";
 const CONFIGURATION: &str = "configuration, not a command";
 const DEFINITION: &str = "a part of a definition, not a command";
-const SAMPLE: &str = "a sample of an output, not a command";
 const SECOND_CLUSTER: &str =
     "it needs two clusters; tests/controllers runs it with two API servers";
 const APPLIED_BY_CONTROLLERS: &str = "tests/controllers runs these commands on a cluster";
 const TYPED: &str = "text, not a command";
 
-use How::{NotRun, Runs};
+use How::{Message, NotRun, Runs, Served};
 use Place::{Cluster, Repository, Store};
 
 const fn entry(page: &'static str, begins: &'static str, how: How) -> Entry {
     Entry { page, begins, how }
 }
 
+/// The keymap of docs/keymaps.md with a mistake in its line 7.
+fn message_of_keymap() -> String {
+    let text = "base = 'emacs'\n\n\n[[list]]\non = 'W'\n\nrun = 'promot'\ndesc = 'promote'";
+    let (_, faults) = Keymap::read("default", Some(("keymap.toml", text)));
+    faults.iter().map(ToString::to_string).collect()
+}
+
+/// A theme with a mistake in its line 9.
+fn message_of_theme() -> String {
+    let text = format!("{}[style]\ngood = 'gren'", "\n".repeat(7));
+    let (_, faults) = Theme::read("mine.toml", &text, None);
+    faults.iter().map(ToString::to_string).collect()
+}
+
 /// All blocks.
 pub const TABLE: &[Entry] = &[
     entry(
         "README.md",
-        "cargo run --release -- demo",
+        "cargo install --path .",
+        NotRun("it installs the program that this test runs"),
+    ),
+    entry(
+        "README.md",
+        "bowline demo",
         Runs(Store, &[], &[line("bowline demo", 0, "COMPONENT")]),
     ),
     entry(
         "README.md",
-        "cargo test",
-        NotRun("this test is a part of it"),
-    ),
-    entry(
-        "README.md",
-        "cargo run --release -- render",
+        "bowline render -f",
         Runs(
             Store,
             &[],
@@ -297,18 +318,8 @@ pub const TABLE: &[Entry] = &[
             ],
         ),
     ),
-    entry(
-        "docs/embedded.md",
-        "$ bowline serve",
-        NotRun(
-            "it listens on one port of the machine until it is stopped; tests/cli runs it on a free one",
-        ),
-    ),
-    entry(
-        "docs/embedded.md",
-        "kubectl --kubeconfig=/dev/null",
-        NotRun("it needs the port of the block before; tests/conformance runs kubectl on it"),
-    ),
+    entry("docs/embedded.md", "$ bowline serve", Served),
+    entry("docs/embedded.md", "kubectl --kubeconfig=/dev/null", Served),
     entry(
         "docs/git-auth.md",
         "git config --global",
@@ -501,7 +512,11 @@ pub const TABLE: &[Entry] = &[
     ),
     entry("docs/keymaps.md", "base = ", NotRun(CONFIGURATION)),
     entry("docs/keymaps.md", "list = [", NotRun(CONFIGURATION)),
-    entry("docs/keymaps.md", "keymap.toml:", NotRun(SAMPLE)),
+    entry(
+        "docs/keymaps.md",
+        "keymap.toml:",
+        Message(message_of_keymap),
+    ),
     entry(
         "docs/security.md",
         "[contexts.prod-eu]",
@@ -509,7 +524,7 @@ pub const TABLE: &[Entry] = &[
     ),
     entry("docs/security.md", "- apiGroups:", NotRun(CONFIGURATION)),
     entry("docs/themes.md", "inherits = ", NotRun(CONFIGURATION)),
-    entry("docs/themes.md", "mine.toml:", NotRun(SAMPLE)),
+    entry("docs/themes.md", "mine.toml:", Message(message_of_theme)),
     entry(
         "docs/themes.md",
         "bowline theme import",

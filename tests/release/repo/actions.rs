@@ -117,7 +117,7 @@ fn holds_marks_and_the_way_back() {
     shop.ends(
         "promote cart --from dev --to staging",
         5,
-        "staging holds cart at cart-1",
+        "cart in staging is held at cart-1",
     );
     shop.ends("unpin cart -e staging", 0, "cart in staging");
     assert_eq!(
@@ -145,7 +145,7 @@ fn holds_marks_and_the_way_back() {
         5,
         "cart-2 is marked bad",
     );
-    shop.ends("mark good cart-2 --yes", 0, "marked good");
+    shop.ends("mark good cart-2 --reason mended --yes", 0, "marked good");
     shop.ends(
         "promote cart --from dev --to staging",
         0,

@@ -107,7 +107,7 @@ fn what_a_sparse_checkout_leaves_out_is_told_where_it_says_anything_of_ours() {
     let status = shop.ends(
         "status",
         0,
-        "warning: not checked out, so the release is not known: cart in staging",
+        "warning: the release is not known, because the ReleasePin is not checked out: cart in staging",
     );
     let row = status
         .out

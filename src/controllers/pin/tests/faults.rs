@@ -44,7 +44,7 @@ async fn a_release_that_is_missing_or_of_another_takes_nothing_away() {
         .await;
     assert_eq!(
         message(&pin, condition::READY),
-        "release cart-9 does not exist; what was applied of cart-1 stays"
+        "release cart-9 does not exist; the resources of cart-1 stay"
     );
     assert_eq!(
         reason(&pin, condition::RESOLVED),

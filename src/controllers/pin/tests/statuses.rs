@@ -245,7 +245,7 @@ fn outcomes_follow_the_moves() {
     assert_eq!(fourth.outcomes[1].healthy, Some(true));
     assert_eq!(
         fourth.outcomes[1].why.as_deref(),
-        Some("bad settings; what was applied of c stays")
+        Some("bad settings; the resources of c stay")
     );
 
     let mut many = ReleasePinStatus::default();

@@ -8,7 +8,7 @@ pub(super) fn job(facts: &Facts<'_>) -> Verdict {
     let Some(status) = facts.status else {
         return match facts.flag("suspend") {
             true => Verdict::new(Health::Suspended, "is suspended"),
-            false => Verdict::new(Health::Progressing, "has not begun"),
+            false => Verdict::new(Health::Progressing, "has not started"),
         };
     };
     let (succeeded, failed) = (count(status, "succeeded"), count(status, "failed"));

@@ -263,7 +263,7 @@ fn jobs_and_cron_jobs() {
     let of = |spec: Value, status: Value| object("batch/v1", "Job", 1, spec, status);
     let condition = |type_: &str, reason: &str, message: &str| json!({"conditions": [{"type": type_, "status": "True", "reason": reason, "message": message}]});
     check(vec![
-        (of(json!({}), json!(null)), Progressing, "has not begun"),
+        (of(json!({}), json!(null)), Progressing, "has not started"),
         (
             of(json!({"suspend": true}), json!(null)),
             Suspended,

@@ -101,7 +101,10 @@ async fn the_end_waits_for_what_cannot_be_seen() {
         )
         .await;
     let (_, _, message) = said(&release, condition::FINALIZING).unwrap();
-    assert!(message.contains("Secret must not be read"), "{message}");
+    assert!(
+        message.contains("Secret cannot be read, access was denied"),
+        "{message}"
+    );
     // What is seen goes, for all of it has to.
     assert!(get(&admin, &objects[0]).await.is_none());
     assert_eq!(
@@ -121,7 +124,7 @@ async fn a_release_that_had_nothing_ends_at_once() {
     let release = stage.until_ready("web-dev").await;
     assert_eq!(
         said(&release, condition::READY).unwrap().2,
-        "there is nothing to deploy"
+        "no resources to deploy"
     );
     stage.delete("web-dev").await;
     stage.until_gone("web-dev").await;

@@ -270,15 +270,15 @@ fn what_is_not_enough_to_apply_is_said() {
         ),
         (
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": ".."}}),
-            "its metadata.name \"..\" is no name",
+            "its metadata.name \"..\" is not a name",
         ),
         (
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a/b"}}),
-            "its metadata.name \"a/b\" is no name",
+            "its metadata.name \"a/b\" is not a name",
         ),
         (
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "x?y"}}),
-            "its metadata.namespace \"x?y\" is no name",
+            "its metadata.namespace \"x?y\" is not a name",
         ),
     ] {
         let resource = RenderedResource {

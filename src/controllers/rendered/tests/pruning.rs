@@ -168,7 +168,7 @@ async fn nothing_is_deleted_while_one_kind_cannot_be_seen() {
     type Fault = Box<dyn Fn(&Method, &str) -> Fate + Send + Sync>;
     let faults: [(&str, Fault); 5] = [
         (
-            "must not be read",
+            "access was denied",
             Box::new(move |m, p| {
                 if is_list(m, p) {
                     Fate::Refuse(403)

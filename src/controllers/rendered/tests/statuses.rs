@@ -76,7 +76,7 @@ fn ready_is_as_good_as_the_worst() {
             vec![],
             Status::True,
             "ReconcileSuccess",
-            "there is nothing to deploy",
+            "no resources to deploy",
         ),
         (
             vec![web(of(Healthy, "2 of 2 ready"))],

@@ -230,7 +230,7 @@ fn limits_come_from_the_command_the_pipeline_or_the_number_of_environments() {
     let refusal = gc::plan(&broken, &Gc::default(), &asked("")).unwrap_err();
     assert_eq!(
         told(&refusal),
-        "the retention of the DeploymentPipeline cannot be read: minAge: \"soon\" is not a duration; write for example 30s, 5m, 1h30m or 30d, or 0 for none | correct it, or use --min-age"
+        "the retention of the DeploymentPipeline is not valid: minAge: \"soon\" is not a duration; write for example 30s, 5m, 1h30m or 30d, or 0 for none | correct it, or use --min-age"
     );
 }
 

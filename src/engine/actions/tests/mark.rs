@@ -43,8 +43,24 @@ fn marks() {
             marked,
             "cart-2",
             Verdict::Good,
-            "",
+            "mended",
             "Some(Bad) -> Good",
+        ),
+        (
+            "good again, without a note",
+            marked,
+            "cart-2",
+            Verdict::Good,
+            " ",
+            "marking cart-2 good needs a reason | add --reason",
+        ),
+        (
+            "good, and not bad before",
+            NONE,
+            "cart-2",
+            Verdict::Good,
+            "",
+            "None -> Good",
         ),
         (
             "bad twice",
@@ -60,7 +76,7 @@ fn marks() {
             "cart-9",
             Verdict::Bad,
             "x",
-            "release cart-9 does not exist; known: cart-3, cart-2, cart-1 | bowline release list prints all of them",
+            "release cart-9 does not exist; known: cart-3, cart-2, cart-1 | bowline release list lists all releases",
         ),
         (
             "what nobody knows",
@@ -68,7 +84,7 @@ fn marks() {
             "x",
             Verdict::Bad,
             "x",
-            "release x does not exist | bowline release list prints all of them",
+            "release x does not exist | bowline release list lists all releases",
         ),
     ];
     for (title, change, release, verdict, reason, expected) in table {

@@ -173,7 +173,7 @@ fn shown(plan: &Plan) -> String {
 
 fn told(refusal: &Refusal) -> String {
     let hint = refusal
-        .hint()
+        .hint(&str::to_owned)
         .map(|hint| format!(" | {hint}"))
         .unwrap_or_default();
     format!("{refusal}{hint}")
@@ -279,7 +279,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "search is not deployed in dev | bowline deploy search --environment dev, or promote to it",
+            "search is not deployed in dev | promote to it, or: bowline deploy search --environment dev",
         ),
         (
             "an unknown environment",
@@ -299,7 +299,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "cart is not ready in dev: crashes (Degraded) | wait until it is ready, or use --unready",
+            "cart is not ready in dev: crashes (Degraded) | wait until it is ready; --unready promotes a release that is not ready",
         ),
         (
             "not seen by the controller",
@@ -347,7 +347,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "staging holds cart at cart-2 (bob, INC-42, until 2026-01-07T00:00:00Z) | bowline unpin cart --environment staging",
+            "cart in staging is held at cart-2 (bob, INC-42, until 2026-01-07T00:00:00Z) | bowline unpin cart --environment staging",
         ),
         (
             "a hold past its end",
@@ -403,7 +403,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "release cart-3 is marked bad | choose another release; if this one is good: bowline mark good cart-3",
+            "release cart-3 is marked bad | choose another release; if this one is good: bowline mark good cart-3 --reason TEXT",
         ),
         (
             "a release that is gone",
@@ -412,7 +412,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "release cart-3 does not exist; known: cart-2, cart-1 | bowline release list prints all of them",
+            "release cart-3 does not exist; known: cart-2, cart-1 | bowline release list lists all releases",
         ),
         (
             "of another component",
@@ -480,7 +480,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "namespace shop has 2 DeploymentPipelines (default, other), and one is allowed: bowline refuses promotions until one is left | delete the pipeline that is not wanted: kubectl delete deploymentpipelines.openchoreo.dev other",
+            "namespace shop has 2 DeploymentPipelines (default, other), but only one is allowed; bowline refuses promotions until you delete the others | decide which one stays, and delete the other: kubectl delete deploymentpipelines.openchoreo.dev NAME, where NAME is default or other",
         ),
     ];
     for (title, change, components, from, to, reason, expected) in table {
@@ -556,7 +556,7 @@ fn deployments() {
             "dev",
             "cart-1",
             "",
-            "dev holds cart at cart-3 (bob, INC-42)…",
+            "cart in dev is held at cart-3 (bob, INC-42)…",
         ),
     ];
     for (title, change, environment, release, reason, expected) in table {
@@ -644,7 +644,7 @@ fn rollbacks() {
             NONE,
             last.clone(),
             true,
-            "cart has no earlier release in staging that was healthy when it was replaced | name the release: --to RELEASE, or --to-revision N; bowline history prints them",
+            "cart has no earlier release in staging that was healthy when it was replaced | name the release with --to RELEASE or --to-revision N; bowline history cart --environment staging lists them",
         ),
         (
             "what was good is gone",
@@ -734,7 +734,7 @@ fn rollbacks() {
             fixed,
             last.clone(),
             false,
-            "staging holds cart at cart-2…",
+            "cart in staging is held at cart-2…",
         ),
     ];
     for (title, change, target, hold, expected) in table {
@@ -849,6 +849,7 @@ fn facts_hold_until_they_do_not() {
                 Fact::Release { .. } => "release",
                 Fact::Environment { .. } => "environment",
                 Fact::Path { .. } => "path",
+                Fact::OnePipeline { .. } => "one pipeline",
                 Fact::First { .. } => "first",
             })
             .collect()
@@ -1025,7 +1026,7 @@ fn two_places_of_one_name_are_told_apart() {
     let refusal = deploy::plan(&world, &command, &asked("")).unwrap_err();
     let words = told(&refusal);
     assert!(
-        words.starts_with("the ReleasePin cart-x-dev is that of cart in x-dev | "),
+        words.starts_with("ReleasePin cart-x-dev belongs to cart in x-dev | "),
         "{words}"
     );
     assert!(refusal.is_rule());

@@ -359,19 +359,19 @@ fn why_operations_fail() {
             Remove,
             "/spec/replicas",
             Some(json!(1)),
-            "remove takes no value; take it away, or use replace",
+            "remove takes no value; delete the value, or use replace",
         ),
         (
             Merge,
             "/spec",
             Some(json!([1])),
-            "merge needs a map as its value, and this is a list; use replace or add",
+            "merge needs a map as its value, not a list; use replace or add",
         ),
         (
             Merge,
             "/spec",
             Some(json!("x\u{1b}y")),
-            "merge needs a map as its value, and this is the text \"x\u{fffd}y\"; use replace or add",
+            "merge needs a map as its value, not the text \"x\u{fffd}y\"; use replace or add",
         ),
         (
             Remove,

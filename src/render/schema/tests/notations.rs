@@ -18,19 +18,19 @@ fn what_is_wrong_with_the_shorthand() {
         ),
         (
             "integr",
-            "column 1: `integr` is no type, did you mean `integer`?; types are string, integer, number, boolean, object, any, []T and map<T>",
+            "column 1: `integr` is not a type, did you mean `integer`?; types are string, integer, number, boolean, object, any, []T and map<T>",
         ),
         (
             "int",
-            "column 1: `int` is no type, did you mean `integer`?; types are string, integer, number, boolean, object, any, []T and map<T>",
+            "column 1: `int` is not a type, did you mean `integer`?; types are string, integer, number, boolean, object, any, []T and map<T>",
         ),
         (
             "[]list",
-            "column 3: `list` is no type, did you mean `[]T`?; types are string, integer, number, boolean, object, any, []T and map<T>",
+            "column 3: `list` is not a type, did you mean `[]T`?; types are string, integer, number, boolean, object, any, []T and map<T>",
         ),
         (
             "quux",
-            "column 1: `quux` is no type; types are string, integer, number, boolean, object, any, []T and map<T>",
+            "column 1: `quux` is not a type; types are string, integer, number, boolean, object, any, []T and map<T>",
         ),
         (
             "[]",
@@ -66,11 +66,11 @@ fn what_is_wrong_with_the_shorthand() {
         ),
         (
             "string | defualt=x",
-            "column 10: `defualt` is no attribute, did you mean `default`?",
+            "column 10: `defualt` is not an attribute, did you mean `default`?",
         ),
         (
             "string | default=x zzz=1",
-            "column 20: `zzz` is no attribute",
+            "column 20: `zzz` is not an attribute",
         ),
         (
             "string | required",
@@ -92,14 +92,8 @@ fn what_is_wrong_with_the_shorthand() {
             "string | default=a default=b",
             "column 20: `default` is there twice",
         ),
-        (
-            "string | default='a",
-            "column 18: what begins here does not end",
-        ),
-        (
-            "string | default=\"a",
-            "column 18: what begins here does not end",
-        ),
+        ("string | default='a", "column 18: this part has no end"),
+        ("string | default=\"a", "column 18: this part has no end"),
         (
             "string | default=\"a\"b",
             "column 21: expected a blank after the value, found `b`",
@@ -108,30 +102,27 @@ fn what_is_wrong_with_the_shorthand() {
             "string | enum=a,",
             "column 17: expected a value (`\"\"` is the empty text), found the end",
         ),
-        (
-            "[]integer | default=[1,",
-            "column 21: what begins here does not end",
-        ),
+        ("[]integer | default=[1,", "column 21: this part has no end"),
         (
             "[]integer | default=[1,a]",
             "column 24: is no JSON: expected value",
         ),
         (
             "[]integer | default=1,2",
-            "column 21: `1,2` is no list; a list is written as JSON, for example [1,2]",
+            "column 21: `1,2` is not a list; a list is written as JSON, for example [1,2]",
         ),
         (
             "map<string> | default=a",
-            "column 23: `a` is no object; an object is written as JSON, for example {\"a\":1}",
+            "column 23: `a` is not an object; an object is written as JSON, for example {\"a\":1}",
         ),
-        ("integer | default=x", "column 19: `x` is no number"),
+        ("integer | default=x", "column 19: `x` is not a number"),
         (
             "integer | default=1.5",
-            "column 11: `default` does not fit: 1.5 is a number; wanted an integer",
+            "column 11: `default` does not fit: 1.5 is a number; expected an integer",
         ),
         (
             "integer | default=0 minimum=1",
-            "column 11: `default` does not fit: 0 is too small; wanted at least 1",
+            "column 11: `default` does not fit: 0 is too small; expected at least 1",
         ),
         (
             "boolean | default=yes",
@@ -139,17 +130,20 @@ fn what_is_wrong_with_the_shorthand() {
         ),
         (
             "string | default=c enum=a,b",
-            "column 10: `default` does not fit: \"c\" is not allowed; wanted one of \"a\", \"b\"",
+            "column 10: `default` does not fit: \"c\" is not allowed; expected one of \"a\", \"b\"",
         ),
         (
             "[]integer | default=[1,\"x\"]",
-            "column 13: `default` does not fit: at [1]: \"x\" is a string; wanted an integer",
+            "column 13: `default` does not fit: at [1]: \"x\" is a string; expected an integer",
         ),
         (
             "map<integer> | default={\"a\":\"x\"}",
-            "column 16: `default` does not fit: at a: \"x\" is a string; wanted an integer",
+            "column 16: `default` does not fit: at a: \"x\" is a string; expected an integer",
         ),
-        ("integer | default=null", "column 19: `null` is no number"),
+        (
+            "integer | default=null",
+            "column 19: `null` is not a number",
+        ),
         (
             "integer | minimum=5 maximum=1",
             "column 11: `minimum` of 5 is above the maximum of 1: nothing fits",
@@ -168,17 +162,17 @@ fn what_is_wrong_with_the_shorthand() {
         ),
         (
             "[]any | minItems=-1",
-            "column 9: `minItems` is -1; wanted an integer from 0",
+            "column 9: `minItems` is -1; expected an integer from 0",
         ),
-        ("[]any | maxItems=x", "column 18: `x` is no number"),
+        ("[]any | maxItems=x", "column 18: `x` is not a number"),
         (
             "integer | multipleOf=0",
             "column 11: `multipleOf` has to be above 0",
         ),
-        ("integer | enum=1,x", "column 18: `x` is no number"),
+        ("integer | enum=1,x", "column 18: `x` is not a number"),
         (
             "integer | enum=[1,\"x\"]",
-            "column 11: `enum` has \"x\", which is a string; wanted an integer",
+            "column 11: `enum` has \"x\", which is a string; expected an integer",
         ),
         (
             "[]string | enum=a,b",
@@ -186,7 +180,7 @@ fn what_is_wrong_with_the_shorthand() {
         ),
         (
             "string | pattern=a(b",
-            "column 10: `pattern` is no regular expression: unclosed group",
+            "column 10: `pattern` is not a regular expression: unclosed group",
         ),
         (
             "string | pattern=((a{1000}){1000}){1000}",
@@ -222,11 +216,11 @@ fn what_is_wrong_with_the_shorthand() {
         ),
         (
             "größe",
-            "column 1: `größe` is no type; types are string, integer, number, boolean, object, any, []T and map<T>",
+            "column 1: `größe` is not a type; types are string, integer, number, boolean, object, any, []T and map<T>",
         ),
         (
             "string | title=größe oops=1",
-            "column 22: `oops` is no attribute",
+            "column 22: `oops` is not an attribute",
         ),
     ] {
         let problems = Schema::parse(&object(json!({"outer": {"a.b": text}}))).expect_err(text);
@@ -244,15 +238,15 @@ fn what_is_wrong_with_a_shorthand_map() {
     for (schema, problems) in [
         (
             json!({"replicas": {"type": "integer", "default": 1}}),
-            vec![format!("replicas.default: is an integer; wanted a type, as \"integer | default=1\". {hint}")],
+            vec![format!("replicas.default: is an integer; expected a type, as \"integer | default=1\". {hint}")],
         ),
         (
             json!({"a": {"enum": ["x"]}}),
-            vec![format!("a.enum: is a list; wanted a type, as \"integer | default=1\". {hint}")],
+            vec![format!("a.enum: is a list; expected a type, as \"integer | default=1\". {hint}")],
         ),
         (
             json!({"a": null}),
-            vec![format!("a: is null; wanted a type, as \"integer | default=1\". {hint}")],
+            vec![format!("a: is null; expected a type, as \"integer | default=1\". {hint}")],
         ),
         (
             json!({"a": {}}),
@@ -268,8 +262,8 @@ fn what_is_wrong_with_a_shorthand_map() {
         (
             json!({"a": "integer | min=1", "b": {"c": "text", "d": "string"}}),
             vec![
-                "a: column 11: `min` is no attribute".to_owned(),
-                "b.c: column 1: `text` is no type, did you mean `string`?; types are string, integer, number, boolean, object, any, []T and map<T>".to_owned(),
+                "a: column 11: `min` is not an attribute".to_owned(),
+                "b.c: column 1: `text` is not a type, did you mean `string`?; types are string, integer, number, boolean, object, any, []T and map<T>".to_owned(),
             ],
         ),
     ] {
@@ -287,54 +281,50 @@ fn what_is_wrong_with_an_openapi_schema() {
         ),
         (
             json!({"typ": "string"}),
-            vec![
-                "properties.a.typ: `typ` is no keyword that is understood here, did you mean `type`?",
-            ],
+            vec!["properties.a.typ: `typ` is not a known keyword, did you mean `type`?"],
         ),
         (
             json!({"if": {}}),
-            vec!["properties.a.if: `if` is no keyword that is understood here"],
+            vec!["properties.a.if: `if` is not a known keyword"],
         ),
         (
             json!({"type": "int"}),
             vec![
-                "properties.a.type: `type` is \"int\"; wanted one of string, integer, number, boolean, array, object",
+                "properties.a.type: `type` is \"int\"; expected one of string, integer, number, boolean, array, object",
             ],
         ),
         (
             json!({"type": ["string", "null"]}),
             vec![
-                "properties.a.type: `type` is a list; wanted one name of a type, and nullable: true where null is allowed",
+                "properties.a.type: `type` is a list; expected one name of a type, and nullable: true where null is allowed",
             ],
         ),
         (
             json!({"type": "string", "x-kubernetes-int-or-string": true}),
-            vec![
-                "properties.a.type: `type` stands beside x-kubernetes-int-or-string, which says it already",
-            ],
+            vec!["properties.a.type: `type` is not needed beside x-kubernetes-int-or-string"],
         ),
         (
             json!("string"),
-            vec!["properties.a: is a string; wanted a schema"],
+            vec!["properties.a: is a string; expected a schema"],
         ),
         (
             json!({"type": "array", "items": [{}]}),
-            vec!["properties.a.items: is a list; wanted a schema"],
+            vec!["properties.a.items: is a list; expected a schema"],
         ),
         (
             json!({"type": "array", "items": {"type": "array", "items": {"minimum": "x"}}}),
-            vec!["properties.a.items.items.minimum: `minimum` is \"x\"; wanted a number"],
+            vec!["properties.a.items.items.minimum: `minimum` is \"x\"; expected a number"],
         ),
         (
             json!({"type": "object", "properties": []}),
             vec![
-                "properties.a.properties: `properties` is a list; wanted an object of names and schemas",
+                "properties.a.properties: `properties` is a list; expected an object of names and schemas",
             ],
         ),
         (
             json!({"type": "object", "properties": {"x.y": {"type": "x"}}}),
             vec![
-                "properties.a.properties[\"x.y\"].type: `type` is \"x\"; wanted one of string, integer, number, boolean, array, object",
+                "properties.a.properties[\"x.y\"].type: `type` is \"x\"; expected one of string, integer, number, boolean, array, object",
             ],
         ),
         (
@@ -349,26 +339,26 @@ fn what_is_wrong_with_an_openapi_schema() {
         ),
         (
             json!({"type": "object", "additionalProperties": 1}),
-            vec!["properties.a.additionalProperties: is an integer; wanted a schema"],
+            vec!["properties.a.additionalProperties: is an integer; expected a schema"],
         ),
         (
             json!({"type": "object", "additionalProperties": {"type": "x"}}),
             vec![
-                "properties.a.additionalProperties.type: `type` is \"x\"; wanted one of string, integer, number, boolean, array, object",
+                "properties.a.additionalProperties.type: `type` is \"x\"; expected one of string, integer, number, boolean, array, object",
             ],
         ),
         (
             json!({"nullable": "yes"}),
-            vec!["properties.a.nullable: `nullable` is \"yes\"; wanted true or false"],
+            vec!["properties.a.nullable: `nullable` is \"yes\"; expected true or false"],
         ),
         (
             json!({"type": "string", "pattern": 1}),
-            vec!["properties.a.pattern: `pattern` is 1; wanted a string"],
+            vec!["properties.a.pattern: `pattern` is 1; expected a string"],
         ),
         (
             json!({"type": "string", "pattern": "a{2,1}"}),
             vec![
-                "properties.a.pattern: `pattern` is no regular expression: invalid repetition count range, the start must be <= the end",
+                "properties.a.pattern: `pattern` is not a regular expression: invalid repetition count range, the start must be <= the end",
             ],
         ),
         (
@@ -377,7 +367,9 @@ fn what_is_wrong_with_an_openapi_schema() {
         ),
         (
             json!({"type": "string", "default": 1}),
-            vec!["properties.a.default: `default` does not fit: 1 is an integer; wanted a string"],
+            vec![
+                "properties.a.default: `default` does not fit: 1 is an integer; expected a string",
+            ],
         ),
         (
             json!({"type": "string", "default": null}),
@@ -386,12 +378,14 @@ fn what_is_wrong_with_an_openapi_schema() {
         (
             json!({"type": "object", "properties": {"x": {}}, "default": {"y": 1}}),
             vec![
-                "properties.a.default: `default` does not fit: at y: the schema does not know it, so it is dropped, did you mean `x`?",
+                "properties.a.default: `default` does not fit: at y: the schema does not have this field, so bowline drops it, did you mean `x`?",
             ],
         ),
         (
             json!({"type": "object", "properties": {"x": {}}, "required": ["x"], "default": {}}),
-            vec!["properties.a.default: `default` does not fit: at x: is missing; wanted anything"],
+            vec![
+                "properties.a.default: `default` does not fit: at x: is missing; expected anything",
+            ],
         ),
         (
             json!({"anyOf": [{"default": 1}]}),
@@ -405,7 +399,7 @@ fn what_is_wrong_with_an_openapi_schema() {
         ),
         (
             json!({"allOf": [1]}),
-            vec!["properties.a.allOf[0]: is an integer; wanted a schema"],
+            vec!["properties.a.allOf[0]: is an integer; expected a schema"],
         ),
         (
             json!({"not": {"minimum": 2, "maximum": 1}}),

@@ -355,157 +355,157 @@ fn what_does_not_fit() {
         (
             json!({"a": "integer"}),
             json!({"a": "x"}),
-            vec!["a: \"x\" is a string; wanted an integer"],
+            vec!["a: \"x\" is a string; expected an integer"],
         ),
         (
             json!({"a": "integer"}),
             json!({"a": 1.5}),
-            vec!["a: 1.5 is a number; wanted an integer"],
+            vec!["a: 1.5 is a number; expected an integer"],
         ),
         (
             json!({"a": "integer"}),
             json!({"a": true}),
-            vec!["a: true is a boolean; wanted an integer"],
+            vec!["a: true is a boolean; expected an integer"],
         ),
         (
             json!({"a": "integer"}),
             json!({"a": u64::MAX}),
-            vec!["a: 18446744073709551615 is too large; wanted an integer of 64 bits"],
+            vec!["a: 18446744073709551615 is too large; expected an integer of 64 bits"],
         ),
         (
             json!({"a": "integer"}),
             json!({"a": 1e30}),
-            vec!["a: 1e+30 is a number; wanted an integer"],
+            vec!["a: 1e+30 is a number; expected an integer"],
         ),
         (
             json!({"a": "string"}),
             json!({"a": 1}),
-            vec!["a: 1 is an integer; wanted a string"],
+            vec!["a: 1 is an integer; expected a string"],
         ),
         (
             json!({"a": "number"}),
             json!({"a": "1"}),
-            vec!["a: \"1\" is a string; wanted a number"],
+            vec!["a: \"1\" is a string; expected a number"],
         ),
         (
             json!({"a": "boolean"}),
             json!({"a": "true"}),
-            vec!["a: \"true\" is a string; wanted true or false"],
+            vec!["a: \"true\" is a string; expected true or false"],
         ),
         (
             json!({"a": "object"}),
             json!({"a": [1]}),
-            vec!["a: [1] is a list; wanted an object"],
+            vec!["a: [1] is a list; expected an object"],
         ),
         (
             json!({"a": "[]integer"}),
             json!({"a": {"b": 1}}),
-            vec!["a: {\"b\":1} is an object; wanted a list"],
+            vec!["a: {\"b\":1} is an object; expected a list"],
         ),
         (
             json!({"a": "[]integer"}),
             json!({"a": [1, "x", 3, null]}),
             vec![
-                "a[1]: \"x\" is a string; wanted an integer",
-                "a[3]: is null; wanted an integer",
+                "a[1]: \"x\" is a string; expected an integer",
+                "a[3]: is null; expected an integer",
             ],
         ),
         (
             json!({"a": "map<integer>"}),
             json!({"a": {"a.b": "x", "c": "y"}}),
             vec![
-                "a[\"a.b\"]: \"x\" is a string; wanted an integer",
-                "a.c: \"y\" is a string; wanted an integer",
+                "a[\"a.b\"]: \"x\" is a string; expected an integer",
+                "a.c: \"y\" is a string; expected an integer",
             ],
         ),
         (
             json!({"a": "[]map<[]integer>"}),
             json!({"a": [{}, {"x": [1, "y"]}]}),
-            vec!["a[1].x[1]: \"y\" is a string; wanted an integer"],
+            vec!["a[1].x[1]: \"y\" is a string; expected an integer"],
         ),
         (
             json!({"auto": {"max": "integer"}}),
             json!({"auto": {"max": "x"}}),
-            vec!["auto.max: \"x\" is a string; wanted an integer"],
+            vec!["auto.max: \"x\" is a string; expected an integer"],
         ),
         (
             json!({"auto": {"max": "integer"}}),
             json!({"auto": 3}),
-            vec!["auto: 3 is an integer; wanted an object"],
+            vec!["auto: 3 is an integer; expected an object"],
         ),
         (
             json!({"a": "string"}),
             json!({"a": ["\u{1b}[31m".repeat(50)]}),
             vec![
-                "a: [\"\\u001b[31m\\u001b[31m\\u001b[31m\\u001b[31m\\u001… is a list; wanted a string",
+                "a: [\"\\u001b[31m\\u001b[31m\\u001b[31m\\u001b[31m\\u001… is a list; expected a string",
             ],
         ),
         (
             json!({"a": "integer"}),
             json!({"a": "pro\u{202e}d"}),
-            vec!["a: \"pro\u{fffd}d\" is a string; wanted an integer"],
+            vec!["a: \"pro\u{fffd}d\" is a string; expected an integer"],
         ),
         // required
         (
             json!({"a": "integer | required=true"}),
             json!({}),
-            vec!["a: is missing; wanted an integer"],
+            vec!["a: is missing; expected an integer"],
         ),
         (
             json!({"a": "integer | required=true"}),
             json!({"a": null}),
-            vec!["a: is missing; wanted an integer"],
+            vec!["a: is missing; expected an integer"],
         ),
         (
             json!({"tls": {"secret": "string | required=true"}}),
             json!({"tls": {}}),
-            vec!["tls.secret: is missing; wanted a string"],
+            vec!["tls.secret: is missing; expected a string"],
         ),
         // limits
         (
             json!({"a": "integer | minimum=1 maximum=3"}),
             json!({"a": 0}),
-            vec!["a: 0 is too small; wanted at least 1"],
+            vec!["a: 0 is too small; expected at least 1"],
         ),
         (
             json!({"a": "integer | minimum=1 maximum=3"}),
             json!({"a": 4}),
-            vec!["a: 4 is too large; wanted at most 3"],
+            vec!["a: 4 is too large; expected at most 3"],
         ),
         (
             json!({"a": "number | exclusiveMinimum=1 exclusiveMaximum=2"}),
             json!({"a": 1}),
-            vec!["a: 1 is too small; wanted more than 1"],
+            vec!["a: 1 is too small; expected more than 1"],
         ),
         (
             json!({"a": "number | minimum=1 maximum=2 exclusiveMaximum=true"}),
             json!({"a": 2.0}),
-            vec!["a: 2.0 is too large; wanted less than 2"],
+            vec!["a: 2.0 is too large; expected less than 2"],
         ),
         (
             json!({"a": "number | minimum=5 exclusiveMinimum=1"}),
             json!({"a": 4}),
-            vec!["a: 4 is too small; wanted at least 5"],
+            vec!["a: 4 is too small; expected at least 5"],
         ),
         (
             json!({"a": "integer | multipleOf=5"}),
             json!({"a": 7}),
-            vec!["a: 7 is no multiple of 5"],
+            vec!["a: 7 is not a multiple of 5"],
         ),
         (
             json!({"a": "integer | format=int32"}),
             json!({"a": 3_000_000_000u32}),
-            vec!["a: 3000000000 is no integer of 32 bits, which the format int32 wants"],
+            vec!["a: 3000000000 is not an integer of 32 bits, which the format int32 requires"],
         ),
         (
             json!({"a": "string | minLength=2"}),
             json!({"a": "é"}),
-            vec!["a: \"é\" has 1 character; wanted at least 2"],
+            vec!["a: \"é\" has 1 character; expected at least 2"],
         ),
         (
             json!({"a": "string | maxLength=2"}),
             json!({"a": "éab"}),
-            vec!["a: \"éab\" has 3 characters; wanted at most 2"],
+            vec!["a: \"éab\" has 3 characters; expected at most 2"],
         ),
         (
             json!({"a": "string | pattern=^[a-z]+$"}),
@@ -525,32 +525,32 @@ fn what_does_not_fit() {
         (
             json!({"a": "string | enum=web,batch"}),
             json!({"a": "x"}),
-            vec!["a: \"x\" is not allowed; wanted one of \"web\", \"batch\""],
+            vec!["a: \"x\" is not allowed; expected one of \"web\", \"batch\""],
         ),
         (
             json!({"a": "string | enum=\"a b\",c"}),
             json!({"a": "a"}),
-            vec!["a: \"a\" is not allowed; wanted one of \"a b\", \"c\""],
+            vec!["a: \"a\" is not allowed; expected one of \"a b\", \"c\""],
         ),
         (
             json!({"a": "integer | enum=[1, 2]"}),
             json!({"a": 3}),
-            vec!["a: 3 is not allowed; wanted one of 1, 2"],
+            vec!["a: 3 is not allowed; expected one of 1, 2"],
         ),
         (
             json!({"a": "integer | enum=1"}),
             json!({"a": 3}),
-            vec!["a: 3 is not allowed; wanted 1"],
+            vec!["a: 3 is not allowed; expected 1"],
         ),
         (
             json!({"a": "[]integer | minItems=1"}),
             json!({"a": []}),
-            vec!["a: has 0 items; wanted at least 1"],
+            vec!["a: has 0 items; expected at least 1"],
         ),
         (
             json!({"a": "[]integer | maxItems=1"}),
             json!({"a": [1, 2]}),
-            vec!["a: has 2 items; wanted at most 1"],
+            vec!["a: has 2 items; expected at most 1"],
         ),
         (
             json!({"a": "[]number | uniqueItems=true"}),
@@ -565,31 +565,31 @@ fn what_does_not_fit() {
         (
             json!({"a": "map<any> | minProperties=1"}),
             json!({"a": {}}),
-            vec!["a: has 0 keys; wanted at least 1"],
+            vec!["a: has 0 keys; expected at least 1"],
         ),
         (
             json!({"a": "object | maxProperties=1"}),
             json!({"a": {"x": 1, "y": 2}}),
-            vec!["a: has 2 keys; wanted at most 1"],
+            vec!["a: has 2 keys; expected at most 1"],
         ),
         (
             json!({"a": "integer | minimum=5", "b": "boolean"}),
             json!({"a": 1, "b": 1}),
             vec![
-                "a: 1 is too small; wanted at least 5",
-                "b: 1 is an integer; wanted true or false",
+                "a: 1 is too small; expected at least 5",
+                "b: 1 is an integer; expected true or false",
             ],
         ),
         // OpenAPI
         (
             openapi(json!({"x-kubernetes-int-or-string": true})),
             json!({"a": true}),
-            vec!["a: true is a boolean; wanted an integer or a string"],
+            vec!["a: true is a boolean; expected an integer or a string"],
         ),
         (
             openapi(json!({"allOf": [{"type": "integer"}, {"minimum": 3}]})),
             json!({"a": 1}),
-            vec!["a: 1 is too small; wanted at least 3"],
+            vec!["a: 1 is too small; expected at least 3"],
         ),
         (
             openapi(json!({"anyOf": [{"type": "integer"}, {"pattern": "^x"}]})),
@@ -599,7 +599,7 @@ fn what_does_not_fit() {
         (
             openapi(json!({"oneOf": [{"type": "integer"}, {"minimum": 3}]})),
             json!({"a": 3}),
-            vec!["a: 3 fits 2 of the 2 schemas of oneOf; wanted exactly one"],
+            vec!["a: 3 fits 2 of the 2 schemas of oneOf; expected exactly one"],
         ),
         (
             openapi(json!({"type": "string", "not": {"enum": ["root"]}})),
@@ -611,29 +611,29 @@ fn what_does_not_fit() {
                 json!({"type": "object", "properties": {"x": {}, "y": {}}, "oneOf": [{"required": ["x"]}, {"required": ["y"]}]}),
             ),
             json!({"a": {}}),
-            vec!["a: {} fits 0 of the 2 schemas of oneOf; wanted exactly one"],
+            vec!["a: {} fits 0 of the 2 schemas of oneOf; expected exactly one"],
         ),
         (
             openapi(
                 json!({"type": "object", "properties": {"x": {"type": "integer"}}, "allOf": [{"properties": {"x": {"maximum": 1}}}]}),
             ),
             json!({"a": {"x": 2}}),
-            vec!["a.x: 2 is too large; wanted at most 1"],
+            vec!["a.x: 2 is too large; expected at most 1"],
         ),
         (
             json!({"type": "object", "properties": {"a": {}}, "required": ["a"]}),
             json!({}),
-            vec!["a: is missing; wanted anything"],
+            vec!["a: is missing; expected anything"],
         ),
         (
             json!({"type": "object", "properties": {"a": {}}, "minProperties": 1}),
             json!({}),
-            vec!["has 0 keys; wanted at least 1"],
+            vec!["has 0 keys; expected at least 1"],
         ),
         (
             openapi(json!({"type": "number", "minimum": 1, "exclusiveMinimum": true})),
             json!({"a": 1}),
-            vec!["a: 1 is too small; wanted more than 1"],
+            vec!["a: 1 is too small; expected more than 1"],
         ),
         (
             openapi(json!({"type": "string", "format": "uuid"})),
@@ -655,32 +655,32 @@ fn what_is_unknown_goes_with_a_warning() {
             json!({"replicsa": 1}),
             json!({}),
             vec![
-                "replicsa: the schema does not know it, so it is dropped, did you mean `replicas`?",
+                "replicsa: the schema does not have this field, so bowline drops it, did you mean `replicas`?",
             ],
         ),
         (
             json!({"a": "integer"}),
             json!({"a": 1, "zzzzzz": null}),
             json!({"a": 1}),
-            vec!["zzzzzz: the schema does not know it, so it is dropped"],
+            vec!["zzzzzz: the schema does not have this field, so bowline drops it"],
         ),
         (
             json!({"a": {"b": "integer"}}),
             json!({"a": {"b": 1, "c.d": {"e": 1}}}),
             json!({"a": {"b": 1}}),
-            vec!["a[\"c.d\"]: the schema does not know it, so it is dropped"],
+            vec!["a[\"c.d\"]: the schema does not have this field, so bowline drops it"],
         ),
         (
             json!({}),
             json!({"a": 1}),
             json!({}),
-            vec!["a: the schema does not know it, so it is dropped"],
+            vec!["a: the schema does not have this field, so bowline drops it"],
         ),
         (
             json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "object", "properties": {"b": {}}, "additionalProperties": false}}}}),
             json!({"a": [{"b": 1}, {"\u{1b}[0m": 1}]}),
             json!({"a": [{"b": 1}, {}]}),
-            vec!["a[1][\"\u{fffd}[0m\"]: the schema does not know it, so it is dropped"],
+            vec!["a[1][\"\u{fffd}[0m\"]: the schema does not have this field, so bowline drops it"],
         ),
     ] {
         let found = parse(&schema).fit(object(given.clone()));
