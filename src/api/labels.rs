@@ -95,7 +95,7 @@ pub const SIMULATED_TRUE: &str = "true";
 
 /// Annotation on a RenderedRelease, or on a namespace of RenderedReleases, that is being deleted: the
 /// controller removes their workloads also while a whole kind or namespace is being deleted. The value is the
-/// object's `metadata.deletionTimestamp`, so that it counts for one deletion.
+/// object's `metadata.deletionTimestamp`, so that it is valid for one deletion.
 pub const REMOVE_RUNNING: &str = "bowline.dev/remove-running";
 /// Annotation on an installed object: the object as `bowline install` applied it last, as JSON.
 pub const LAST_INSTALLED: &str = "bowline.dev/last-installed";

@@ -27,7 +27,7 @@ pub type Stop = Shared<BoxFuture<'static, ()>>;
 /// How long a controller that ended by a fault waits before it is started again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How often a server is asked for kinds that it did not have.
+/// The pause between two questions to a server for kinds that it did not have.
 const LOOK: Duration = Duration::from_secs(2);
 
 type Run = Arc<dyn Fn(Arc<Context>, Stop) -> BoxFuture<'static, ()> + Send + Sync>;

@@ -42,16 +42,20 @@ pub async fn the_readme_deploys_the_example_with_bowline_and_applies_it_with_kub
 ) {
     system_namespace(&target).await;
     let process = Process::start(&target, "controller", target.flags()).await;
-    // Whoever asks for the flags writes the kubeconfig again: it has read it by then.
+    // `flags` writes the kubeconfig again; a controller that leads has read it.
     process.until_it_leads(&target).await;
     run_block(&target, "kubectl create priorityclass").await;
     let pins: Api<ReleasePin> = Api::default_namespaced(target.client());
-    let name = "checkout-service-development";
-    let ready = |pin: Option<&ReleasePin>| pin.is_some_and(is_ready);
-    let ready = await_condition(pins.clone(), name, ready);
-    if tokio::time::timeout(HANG, ready).await.is_err() {
-        let pin = pins.get(name).await.unwrap();
-        panic!("{name} is not ready: {:?}\n{}", pin.status, process.log());
+    // The first by the command, the others because they deploy themselves.
+    let deployed = ["product-catalog", "checkout-service", "frontend"];
+    let deployed = deployed.map(|component| format!("{component}-development"));
+    for name in &deployed {
+        let ready = |pin: Option<&ReleasePin>| pin.is_some_and(is_ready);
+        let ready = await_condition(pins.clone(), name, ready);
+        if tokio::time::timeout(HANG, ready).await.is_err() {
+            let pin = pins.get_opt(name).await.unwrap();
+            panic!("{name} is not ready: {pin:?}\n{}", process.log());
+        }
     }
     run_block(&target, "kubectl apply --server-side").await;
     let components: Api<Component> = Api::default_namespaced(target.client());
@@ -67,10 +71,12 @@ pub async fn the_readme_deploys_the_example_with_bowline_and_applies_it_with_kub
     }
     // Others deploy the example too.
     let now = DeleteParams::default();
-    pins.delete(name, &now).await.unwrap();
     let rendered: Api<RenderedRelease> = Api::default_namespaced(target.client());
-    rendered.delete(name, &now).await.unwrap();
-    gone(rendered, name).await;
+    for name in &deployed {
+        pins.delete(name, &now).await.unwrap();
+        rendered.delete(name, &now).await.unwrap();
+        gone(rendered.clone(), name).await;
+    }
     let classes: Api<PriorityClass> = Api::all(target.client());
     classes.delete("shop-critical", &now).await.unwrap();
     assert_eq!(process.stop().await.code(), Some(0));

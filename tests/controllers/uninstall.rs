@@ -129,8 +129,8 @@ impl Scene {
         self.running().await
     }
 
-    /// The uids of the workloads that run and are not being deleted; of a Deployment with its generation,
-    /// which a new rollout changes.
+    /// The uids of the workloads that run and are not being deleted; a Deployment also has its
+    /// generation, because a rollout changes it.
     async fn running(&self) -> Vec<String> {
         let mut found = Vec::new();
         for environment in RUNS_IN {
@@ -272,7 +272,7 @@ pub async fn running_workloads_match_the_promise_of_each_step(cluster: Arc<Clust
     offers_no_damage(&ran);
 
     // Install again while the kinds are there: the RenderedReleases are claimed again, and nothing changes.
-    // Who reads the output does not matter.
+    // A full or closed stdout stops neither command.
     let full = std::fs::File::options().write(true).open("/dev/full");
     let ran = bowline_to(&cluster, "install", full.unwrap().into()).await;
     assert_eq!(ran.code, 0, "{}", ran.err);

@@ -247,7 +247,7 @@ fn tell_image(
     Ok(())
 }
 
-/// What a reader of the printed objects has to know: nobody looked at the server that they are for.
+/// The comment before the printed objects: `--print` does not know the server that they are for.
 const PRINTED_NOTE: &str = "\
 # The MutatingAdmissionPolicy and its binding (admissionregistration.k8s.io/v1) need Kubernetes 1.36. Remove both
 # for an older server; the audit trail then does not name the author of a ReleasePin change that another tool makes.

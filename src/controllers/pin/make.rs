@@ -159,7 +159,7 @@ impl Work<'_> {
         if self.room.settings.is_absent() {
             return Err(unknown(&format!("the kind {kind} does not exist")));
         }
-        // One that was made without settings, by this process, has lost none.
+        // A ReleasePin that this process rendered without settings has lost none.
         let had_none = match self.room.made(self.key) {
             Some(made) => made.basis.settings.is_empty(),
             None => self.row.is_none(),

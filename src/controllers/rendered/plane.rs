@@ -187,7 +187,7 @@ impl Plane {
         }
     }
 
-    /// Tells whether the data plane refused the credentials of the client when it was asked last.
+    /// Tells whether the last answer of the data plane refused the credentials of the client.
     pub fn is_denied(&self) -> bool {
         self.denied.load(Ordering::Relaxed)
     }
@@ -265,7 +265,7 @@ impl Plane {
         let deadline = self.settings.deadline;
         let found = self.kinds.find(&self.client, wanted, deadline).await;
         if let Err(Blind::Forbidden { .. }) = &found {
-            // Whoever is known may read discovery.
+            // A data plane lets every user that it knows read discovery.
             self.denied.store(true, Ordering::Relaxed);
         }
         found

@@ -309,7 +309,7 @@ async fn a_kind_that_was_never_served_does_not_stay_in_the_inventory() {
     assert!(get(&stage.own.admin(), &map).await.is_none());
 }
 
-/// What was applied may be there although its kind is not served for a while.
+/// An applied object may be there although the data plane does not serve its kind for a while.
 #[tokio::test]
 async fn a_kind_that_is_served_no_more_stays_in_the_inventory() {
     let stage = Stage::new().await;
