@@ -557,9 +557,7 @@ async fn the_cluster_beside_a_repository_is_asked_for_its_kinds_before_a_watch()
         let has = has.load(std::sync::atomic::Ordering::SeqCst);
         let answer = match path.as_str() {
             _ if !has => no_group(),
-            "/apis/openchoreo.dev/v1alpha1" => {
-                listing(&[kinds::kind::<crate::api::ReleasePin>()])
-            }
+            "/apis/openchoreo.dev/v1alpha1" => listing(&[kinds::kind::<crate::api::ReleasePin>()]),
             _ => says(
                 200,
                 json!({"kind": "ReleasePinList", "apiVersion": "openchoreo.dev/v1alpha1", "metadata": {"resourceVersion": "1"}, "items": []}),
