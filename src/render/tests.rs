@@ -369,17 +369,17 @@ fn what_is_wrong_says_where() {
         ),
         (
             json!("a${spec.list}"),
-            "template.out, column 2: ${spec.list}: a list cannot stand among text",
+            "template.out, column 2: ${spec.list}: a list cannot be part of a text",
         ),
-        (json!("a${spec.map}"), "a map cannot stand among text"),
-        (json!("a${null}"), "null cannot stand among text"),
+        (json!("a${spec.map}"), "a map cannot be part of a text"),
+        (json!("a${null}"), "null cannot be part of a text"),
         (
             json!("a${omit()}"),
-            "an omitted value cannot stand among text",
+            "an omitted value cannot be part of a text",
         ),
         (
             json!({"a${omit()}": 1}),
-            "an omitted value cannot stand among text",
+            "an omitted value cannot be part of a text",
         ),
         (
             json!({"${spec.n}": 1, "3": 2}),
@@ -681,7 +681,7 @@ fn what_definitions_become() {
         (
             "a patch whose filter holds for none",
             format!("type: {{resources: [{{id: a, {template} a}}}}}}]}}\ncomponent: {{addons: [{{name: x, instanceId: i}}]}}\nx: {{patches: [{{target: {{kind: ConfigMap, where: '${{false}}'}}, operations: [{{op: remove, path: /a}}]}}]}}"),
-            "Addon x, patch 0, target.where, column 1: ${false}: it holds for no ConfigMap",
+            "Addon x, patch 0, target.where, column 1: ${false}: it selects no ConfigMap",
         ),
         (
             "a patch whose filter is wrong",
