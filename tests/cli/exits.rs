@@ -47,7 +47,7 @@ fn an_action_whose_result_cannot_be_printed_exits_0_once_the_change_is_made() {
         let (code, said) = into_full(&line);
         assert_eq!(code, 0, "{line}: {said}");
         assert!(
-            said.contains("warning: the result could not be printed"),
+            said.contains("warning: cannot print the result"),
             "{line}: {said}"
         );
         assert!(!said.contains("error:"), "{line}: {said}");
@@ -72,7 +72,7 @@ fn an_action_that_nobody_observes_exits_0_and_says_how_to_go_on() {
     let (out, said) = small.done("deploy cart -e dev --release cart-1");
     assert!(out.contains("cart-1 (revision 1)"), "{out}");
     assert!(
-        said.contains("warning: the change was made, and "),
+        said.contains("warning: the change was made, but "),
         "{said}"
     );
     let how = format!(
@@ -92,7 +92,7 @@ fn an_action_that_nobody_observes_exits_0_and_says_how_to_go_on() {
     );
     let (_, said) = small.done(&format!("apply -f {file}"));
     assert!(
-        said.contains("warning: the change was made, and "),
+        said.contains("warning: the change was made, but "),
         "{said}"
     );
 }

@@ -303,7 +303,7 @@ fn names_of_a_hostile_server_steer_no_output() {
         (Anything, &["delete", "comp", here]),
         (Cleaned, &["screenshot", "matrix"]),
         (Anything, &["screenshot", "releases", "--format", "svg"]),
-        (Cleaned, &["apply", "-f", &harmless]),
+        (Anything, &["apply", "-f", &harmless]),
         (
             Said,
             &[

@@ -171,7 +171,7 @@ fn the_example_is_applied_read_and_deleted() {
     assert_eq!(code, 3);
     let (code, out, err) = run(home, &with(&["--wait"]));
     assert_eq!((code, out.as_str()), (5, ""), "{err}");
-    assert!(err.contains("is production"), "{err}");
+    assert!(err.contains("the production environment"), "{err}");
     let out = prints(home, &with(&["--wait", "--yes"]));
     assert_eq!(out.lines().count(), count - 2);
     let (code, out, err) = run(home, &["get", "comp,env,addons", "-A"]);
@@ -245,7 +245,7 @@ fn changes_conflicts_and_errors_of_files() {
     let (code, _, err) = run(home, &["apply", "-f", &file, "-n", "other"]);
     assert_eq!(code, 1);
     assert!(
-        err.contains("names the namespace shop, and -n names other\nhint: "),
+        err.contains("names the namespace shop, but -n names other\nhint: "),
         "{err}"
     );
 

@@ -173,7 +173,7 @@ async fn what_does_not_belong_together_is_refused() {
         ),
         (
             broken(&|spec| spec.component.content = spec.component_type_definition.content.clone()),
-            "where Component of openchoreo.dev/v1alpha1 belongs",
+            "expected Component of openchoreo.dev/v1alpha1",
         ),
         (
             broken(&|spec| {
