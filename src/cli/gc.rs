@@ -65,6 +65,7 @@ pub async fn run(
     let mut connection = connect::connect(options, environment).await?;
     commits::begin(&connection, options, BeforePlan::Fetch, say).await?;
     let server = Server::ask(&connection, say).await?;
+    let address = Address::of(&connection, options, environment);
     let plan = {
         let feed = live(&connection, options, &Source::ALL).await?;
         let command = Gc {
@@ -73,14 +74,13 @@ pub async fn run(
             min_age: arguments.min_age,
         };
         let asked = server.asked(&connection, arguments.reason.clone());
-        let address = Address::of(&connection, options, environment);
         let planned = gc::plan(&feed.world(), &command, &asked);
         planned.map_err(|refusal| refused(vec![refusal], &address))?
     };
     if connection.repository.is_none() {
         let checked = collect::check_rendered(&connection.client, &connection.namespace).await;
         checked.map_err(|error| match error {
-            CollectError::Refused(refusal) => refused(vec![refusal]),
+            CollectError::Refused(refusal) => refused(vec![refusal], &address),
             CollectError::Target(error) => error.into(),
         })?;
     }

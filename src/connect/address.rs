@@ -168,7 +168,7 @@ fn add(flags: &mut Vec<String>, flag: &str, value: &str) {
 }
 
 /// Returns the kubeconfig files that were read, by their absolute paths.
-fn kubeconfigs(options: &Options, environment: &Environment) -> Vec<PathBuf> {
+pub(super) fn kubeconfigs(options: &Options, environment: &Environment) -> Vec<PathBuf> {
     let absolute = |file: PathBuf| match &environment.working_dir {
         Some(directory) => directory.join(file),
         None => file,

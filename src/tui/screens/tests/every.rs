@@ -7,6 +7,7 @@ use crate::tui::model::Event;
 use crate::tui::screens::diff;
 use crate::tui::screens::history::tests::opened;
 use crate::tui::still::{Still, rolled_back};
+use crate::tui::tasks::Target;
 
 use super::data::record;
 use super::{copied, still, with_tasks};
