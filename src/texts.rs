@@ -180,7 +180,17 @@ fn refusals() -> Vec<Refusal> {
         Refusal::NoReason {
             environment: environment(),
         },
-        Refusal::NoNote { release: release() },
+        Refusal::ReleaseLost {
+            pin: text("cart-staging"),
+            release: release(),
+        },
+        Refusal::Unpinned {
+            rendered: text("cart-staging"),
+        },
+        Refusal::NoNote {
+            release: release(),
+            verdict: "bad",
+        },
         Refusal::Stale {
             what: "ReleasePins",
             since: jiff::Timestamp::UNIX_EPOCH,
@@ -255,6 +265,8 @@ fn variant(refusal: &Refusal) -> &'static str {
         Refusal::OwnedByGit { .. } => "OwnedByGit",
         Refusal::NoReason { .. } => "NoReason",
         Refusal::NoNote { .. } => "NoNote",
+        Refusal::ReleaseLost { .. } => "ReleaseLost",
+        Refusal::Unpinned { .. } => "Unpinned",
         Refusal::Stale { .. } => "Stale",
         Refusal::KindsAbsent { .. } => "KindsAbsent",
         Refusal::Loading { .. } => "Loading",
@@ -536,7 +548,7 @@ fn table() -> Vec<Text> {
     for refusal in refusals() {
         let name = variant(&refusal);
         texts.push((format!("refusal: {name}"), refusal.to_string()));
-        let hint = refusal.hint();
+        let hint = refusal.hint(&|line| line.to_owned());
         texts.extend(hint.map(|hint| (format!("refusal hint: {name}"), hint)));
     }
     texts.extend(errors());

@@ -61,6 +61,8 @@ pub const EMBEDDED_DATA_PLANE: &str = "EmbeddedDataPlane";
 pub const RESOLVE_FAILED: &str = "ResolveFailed";
 /// Reason: two EnvSettings are for the same place.
 pub const SETTINGS_AMBIGUOUS: &str = "SettingsAmbiguous";
+/// Reason: the kind EnvSettings is missing or being deleted, so that nobody knows the settings.
+pub const SETTINGS_UNKNOWN: &str = "SettingsUnknown";
 /// Reason: the templates could not be rendered with what they were given.
 pub const RENDER_FAILED: &str = "RenderFailed";
 /// Reason: something that is needed could not be read.

@@ -93,11 +93,10 @@ pub const SIMULATED: &str = "bowline.dev/simulated";
 /// The only value of [`SIMULATED`] that means anything.
 pub const SIMULATED_TRUE: &str = "true";
 
-/// Annotation on a RenderedRelease, or on a namespace of RenderedReleases: with the value `true` the
-/// controller removes their workloads also while a whole kind or namespace is being deleted.
+/// Annotation on a RenderedRelease, or on a namespace of RenderedReleases, that is being deleted: the
+/// controller removes their workloads also while a whole kind or namespace is being deleted. The value is the
+/// object's `metadata.deletionTimestamp`, so that it is valid for one deletion.
 pub const REMOVE_RUNNING: &str = "bowline.dev/remove-running";
-/// The only value of [`REMOVE_RUNNING`] that means anything.
-pub const REMOVE_RUNNING_TRUE: &str = "true";
 /// Annotation on an installed object: the object as `bowline install` applied it last, as JSON.
 pub const LAST_INSTALLED: &str = "bowline.dev/last-installed";
 

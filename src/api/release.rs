@@ -275,6 +275,13 @@ pub enum Verdict {
     Good,
 }
 
+impl Verdict {
+    /// Reads the verdict of a mark. An unreadable mark means bad: its writer had something to say.
+    pub fn of_mark(annotation: &str) -> Self {
+        serde_json::from_str::<Mark>(annotation).map_or(Self::Bad, |mark| mark.verdict)
+    }
+}
+
 /// Announces that a ReleasePin will name a Release; the value of the annotation `bowline.dev/claimed-at`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

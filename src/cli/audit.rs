@@ -10,10 +10,10 @@ use kube::core::ApiResource;
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
-use super::Outcome;
 use super::connect::{self, Connection, Environment, Options};
 use super::error::{Error, Exit};
 use super::output::{self, Format};
+use super::{Outcome, commits};
 use crate::api::audit::AuditEntry;
 use crate::api::interval::Interval;
 use crate::api::pin::ReleasePin;
@@ -211,6 +211,7 @@ async fn list(
     let environment = arguments.environment.as_deref();
     let (entries, problems) =
         stored(connection, arguments.component.as_deref(), environment).await?;
+    commits::say_where_the_log_ends(connection, say);
     say_unreadable(&problems, say);
     let rows = audit::timeline(&entries, span);
     let printed = match arguments.output {
@@ -386,6 +387,7 @@ async fn export(
         arguments.environment.as_deref(),
     );
     let (entries, problems) = stored(connection, component, environment).await?;
+    commits::say_where_the_log_ends(connection, say);
     say_unreadable(&problems, say);
     Ok(Outcome::done(match arguments.output {
         Timeline::Json => output::json(&audit::timeline(&entries, span)),

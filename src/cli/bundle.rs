@@ -218,3 +218,88 @@ pub async fn look(
     }
     Ok(pieces)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::api::DeploymentPipeline;
+
+    /// Returns the YAML files below a folder.
+    fn files(folder: &Path) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                found.extend(files(&path));
+            } else if path.extension().is_some_and(|it| it == "yaml") {
+                found.push(path);
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_pipeline_of_deploy_enables_retention() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
+        let mut count = 0;
+        for file in files(&folder) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            if !text.contains("kind: DeploymentPipeline") {
+                continue;
+            }
+            for document in yaml::documents("test", &text).unwrap() {
+                if document.value["kind"] != "DeploymentPipeline" {
+                    continue;
+                }
+                let pipeline: DeploymentPipeline = serde_json::from_value(document.value).unwrap();
+                let retention = pipeline.spec.retention.unwrap_or_default();
+                assert!(retention.enabled, "{}", file.display());
+                count += 1;
+            }
+        }
+        assert!(count >= 2, "{count} pipelines");
+    }
+
+    #[test]
+    fn the_program_reads_the_secrets_where_the_deployment_mounts_them() {
+        let objects = objects(None).unwrap();
+        let controller = objects.iter().find(|it| it["kind"] == "Deployment");
+        let pod = &controller.unwrap()["spec"]["template"]["spec"];
+        let container = &pod["containers"][0];
+        let items = |value: &Value| value.as_array().unwrap().clone();
+        let named = |list: &Value, name: &str| {
+            let found = items(list).into_iter().find(|it| it["name"] == name);
+            found.unwrap_or_else(|| panic!("no {name} in {list}"))
+        };
+        let cli = crate::cli::Cli::command();
+        let verb = cli.find_subcommand("controller").unwrap();
+        for (secret, flag, key) in [
+            ("bowline-kubeconfig", "data-planes", Some("config")),
+            ("bowline-git-tokens", "git-tokens", None),
+        ] {
+            let mut volumes = items(&pod["volumes"]).into_iter();
+            let volume = volumes
+                .find(|it| it["secret"]["secretName"] == secret)
+                .unwrap();
+            assert_eq!(volume["secret"]["optional"], true, "{secret}");
+            let mount = named(&container["volumeMounts"], volume["name"].as_str().unwrap());
+            let mut path = mount["mountPath"].as_str().unwrap().to_owned();
+            path += &key.map(|key| format!("/{key}")).unwrap_or_default();
+            let mut flags = verb.get_arguments();
+            let flag = flags.find(|it| it.get_long() == Some(flag)).unwrap();
+            let variable = flag.get_env().unwrap().to_str().unwrap();
+            assert_eq!(named(&container["env"], variable)["value"], path.as_str());
+        }
+        // The documented command creates the Secret with this key.
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/controllers.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let line = page
+            .lines()
+            .find(|it| it.contains("create secret generic bowline-kubeconfig"));
+        assert!(line.unwrap().contains("--from-file config="), "{line:?}");
+    }
+}

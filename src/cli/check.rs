@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 use jiff::Timestamp;
+use serde::Serialize;
 
 use super::Outcome;
 use super::actions::not_shown;
 use super::connect::{self, Environment, Options};
 use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
+use super::output::{self, Format};
 use super::session::live_everywhere;
 use crate::api::audit::ReleaseIdentity;
 use crate::connect::Repository;
@@ -26,8 +28,73 @@ pub struct Arguments {
     /// promotion
     #[arg(long, value_name = "REV")]
     base: Option<String>,
+    /// The output format
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
     #[command(flatten)]
     git: GitFlags,
+}
+
+/// What `check` found, in the words of its output.
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    /// The promotions of the change.
+    promotions: Vec<Shown>,
+    /// What does not hold together.
+    wrong: Vec<String>,
+    /// What a rule refuses.
+    refused: Vec<String>,
+    /// What the user should know besides.
+    warnings: Vec<String>,
+}
+
+/// A promotion, with the objects that it changes in its environment.
+#[derive(Debug, Serialize)]
+struct Shown {
+    namespace: String,
+    component: String,
+    environment: String,
+    from: Option<String>,
+    to: Option<String>,
+    diff: String,
+}
+
+impl Report {
+    /// Prints it; each finding is one line, whatever characters a file puts into it.
+    fn print(&self, format: Format) -> String {
+        match format {
+            Format::Json => output::json(self),
+            Format::Yaml => output::yaml(self),
+            Format::Name => {
+                let pins = self.promotions.iter();
+                let name = |shown: &Shown| format!("{}-{}", shown.component, shown.environment);
+                pins.map(|shown| output::name_line("releasepin.openchoreo.dev", &name(shown)))
+                    .collect()
+            }
+            Format::Table | Format::Wide => {
+                let mut out: String = self.promotions.iter().map(Shown::text).collect();
+                for (word, found) in [("wrong", &self.wrong), ("refused", &self.refused)] {
+                    for what in found {
+                        out += &format!("{word}: {what}\n");
+                    }
+                }
+                text::clean(&out).into_owned()
+            }
+        }
+    }
+}
+
+impl Shown {
+    fn text(&self) -> String {
+        let word = |release: &Option<String>| match release {
+            Some(release) => release.clone(),
+            None => "nothing".to_owned(),
+        };
+        let (from, to) = (word(&self.from), word(&self.to));
+        let (component, environment) = (&self.component, &self.environment);
+        let line = format!("{component} in {environment}: {from} -> {to}");
+        format!("{}\n{}", text::line(&line), self.diff)
+    }
 }
 
 /// Checks, and prints what is found.
@@ -56,7 +123,7 @@ pub async fn run(
         repository::check(&repository, &world, &content, base.as_deref(), now)?
     };
     let git = arguments.git.on(&connection, environment)?;
-    let mut out = String::new();
+    let mut report = Report::default();
     let promotions = std::mem::take(&mut checked.promotions);
     let moved: BTreeSet<&Key> = promotions.iter().map(|promotion| &promotion.pin).collect();
     // Settings and environments change, too: what did not move has to fit as well.
@@ -68,21 +135,23 @@ pub async fn run(
         let stage = Stage::new(&connection.client, namespace, &git);
         let is_here = |pin: &&Promotion| &*pin.pin.namespace == namespace;
         for promotion in promotions.iter().filter(is_here) {
-            out += &show(promotion, &stage, &mut checked).await?;
+            let shown = show(promotion, &stage, &mut checked).await?;
+            report.promotions.push(shown);
         }
         for pin in others.iter().filter(is_here) {
             fits(pin, &stage, &mut checked).await?;
         }
     }
-    checked
-        .warnings
-        .iter()
-        .for_each(|what| say(format!("warning: {what}")));
+    let lines = |found: &[String]| -> Vec<String> {
+        let lines = found.iter().map(|what| text::line(what).into_owned());
+        lines.collect()
+    };
     checked.problems.dedup();
-    for (word, found) in [("wrong", &checked.problems), ("refused", &checked.refused)] {
-        for what in found {
-            out += &format!("{word}: {what}\n");
-        }
+    report.wrong = lines(&checked.problems);
+    report.refused = lines(&checked.refused);
+    report.warnings = lines(&checked.warnings);
+    for what in &report.warnings {
+        say(format!("warning: {what}"));
     }
     let exit = match (checked.problems.is_empty(), checked.refused.is_empty()) {
         (false, _) => Exit::Failed,
@@ -97,7 +166,7 @@ pub async fn run(
             checked.refused.len()
         ),
     });
-    Ok(Outcome::ending(text::clean(&out).into_owned(), exit))
+    Ok(Outcome::ending(report.print(arguments.output), exit))
 }
 
 /// Finds the commit that what is checked out and a base both come from: what came to the base since then is
@@ -132,27 +201,28 @@ fn pins(world: &World, now: Timestamp) -> Vec<Promotion> {
     pins.map(promotion).collect()
 }
 
-/// Prints one promotion, and what it changes in its environment.
+/// Shows one promotion, and what it changes in its environment.
 async fn show(
     promotion: &Promotion,
     stage: &Stage<'_>,
     checked: &mut Checked,
-) -> Result<String, Error> {
+) -> Result<Shown, Error> {
     let Promotion {
         component,
         environment,
         from,
-        to,
         ..
     } = promotion;
-    let word = |release: &Option<String>| release.clone().unwrap_or_else(|| "nothing".to_owned());
-    let line = format!(
-        "{component} in {environment}: {} -> {}\n",
-        word(from),
-        word(to)
-    );
+    let shown = |diff: String| Shown {
+        namespace: promotion.pin.namespace.to_string(),
+        component: component.clone(),
+        environment: environment.clone(),
+        from: from.clone(),
+        to: promotion.to.clone(),
+        diff,
+    };
     let Some(after) = fits(promotion, stage, checked).await? else {
-        return Ok(line);
+        return Ok(shown(String::new()));
     };
     let before = match from {
         None => Vec::new(),
@@ -168,7 +238,7 @@ async fn show(
         }
     };
     let diff = diff::diff(&before, &after, &diff::Options::default());
-    Ok(line + &diff.text())
+    Ok(shown(diff.text()))
 }
 
 /// Renders what a pin wants, where it can be.
@@ -203,5 +273,38 @@ async fn fits(
             Ok(None)
         }
         Err(error) => Err(not_shown(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_has_the_same_findings_in_every_form() {
+        let report = Report {
+            promotions: vec![Shown {
+                namespace: "shop".to_owned(),
+                component: "cart".to_owned(),
+                environment: "prod\nwrong: x".to_owned(),
+                from: None,
+                to: Some("cart-2".to_owned()),
+                diff: "diff\n".to_owned(),
+            }],
+            wrong: vec!["a".to_owned()],
+            refused: vec!["b".to_owned()],
+            warnings: vec!["c".to_owned()],
+        };
+        let table = report.print(Format::Table);
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines.len(), 4, "{table}");
+        assert!(lines[0].starts_with("cart in prod") && lines[0].ends_with("nothing -> cart-2"));
+        assert_eq!(lines[1..], ["diff", "wrong: a", "refused: b"]);
+        let json: serde_json::Value = serde_json::from_str(&report.print(Format::Json)).unwrap();
+        assert_eq!(json["promotions"][0]["to"], "cart-2");
+        assert_eq!(json["promotions"][0]["from"], serde_json::Value::Null);
+        assert_eq!(json["wrong"][0], "a");
+        assert_eq!(json["refused"][0], "b");
+        assert_eq!(json["warnings"][0], "c");
     }
 }

@@ -2,8 +2,9 @@
 
 use super::connect::{Connection, Options};
 use super::error::{Error, Exit};
+use crate::connect::Repository;
 use crate::engine::repository::{
-    Commits, Committed, NoReference, NotCommitted, ProposeError, Pushed,
+    BeforePlan, Commits, Committed, NoReference, NotCommitted, ProposeError, Pushed,
 };
 use crate::git::GitError;
 use crate::git::commit::CommitError;
@@ -35,13 +36,24 @@ pub(super) fn of<'a>(
 pub(super) async fn begin(
     connection: &Connection,
     options: &Options,
+    remote: BeforePlan,
     say: &mut dyn FnMut(String),
 ) -> Result<(), Error> {
     if let Some(commits) = of(connection, options)? {
-        let cleared = commits.begin().await?;
+        let cleared = commits.begin(remote).await?;
         cleared.into_iter().for_each(say);
     }
     Ok(())
+}
+
+/// Warns where the history of a repository is not whole.
+pub(super) fn say_where_the_log_ends(connection: &Connection, say: &mut dyn FnMut(String)) {
+    let repository = connection.repository.as_ref();
+    let incomplete = repository.and_then(Repository::shallow_history);
+    incomplete
+        .map(|what| format!("warning: {what}"))
+        .into_iter()
+        .for_each(say);
 }
 
 /// Pushes what an earlier run committed and could not push, where the target is a repository and that was
@@ -103,9 +115,7 @@ impl From<&NotCommitted> for Error {
                 true => Exit::Conflict,
                 false => Exit::Refused,
             },
-            NotCommitted::Files(_) | NotCommitted::After(_) | NotCommitted::Interrupted(_) => {
-                Exit::Failed
-            }
+            NotCommitted::Files(_) | NotCommitted::Interrupted(_) => Exit::Failed,
             NotCommitted::Commit(error) => match error {
                 error if error.is_stale() => Exit::Conflict,
                 CommitError::Git(_)

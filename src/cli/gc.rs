@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use super::Outcome;
 use super::commits;
 use super::confirm;
-use super::connect::{self, Environment, Options};
+use super::connect::{self, Address, Environment, Options};
 use super::error::{Error, Exit, Failures};
 use super::output::{self, Format};
 use super::session::{Server, live, refused};
 use crate::api::interval::Interval;
 use crate::engine::actions::gc::{self, Candidate, Collection, Gc};
-use crate::engine::collect::{CollectError, Collected, Collector};
-use crate::engine::repository::{self, Commits, Proposal};
+use crate::engine::collect::{self, CollectError, Collected, Collector};
+use crate::engine::repository::{self, BeforePlan, Commits, Proposal};
 use crate::engine::world::Source;
 use crate::text;
 
@@ -63,8 +63,9 @@ pub async fn run(
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
     let mut connection = connect::connect(options, environment).await?;
-    commits::begin(&connection, options, say).await?;
+    commits::begin(&connection, options, BeforePlan::Fetch, say).await?;
     let server = Server::ask(&connection, say).await?;
+    let address = Address::of(&connection, options, environment);
     let plan = {
         let feed = live(&connection, options, &Source::ALL).await?;
         let command = Gc {
@@ -73,8 +74,16 @@ pub async fn run(
             min_age: arguments.min_age,
         };
         let asked = server.asked(&connection, arguments.reason.clone());
-        gc::plan(&feed.world(), &command, &asked).map_err(|refusal| refused(vec![refusal]))?
+        let planned = gc::plan(&feed.world(), &command, &asked);
+        planned.map_err(|refusal| refused(vec![refusal], &address))?
     };
+    if connection.repository.is_none() {
+        let checked = collect::check_rendered(&connection.client, &connection.namespace).await;
+        checked.map_err(|error| match error {
+            CollectError::Refused(refusal) => refused(vec![refusal], &address),
+            CollectError::Target(error) => error.into(),
+        })?;
+    }
     let files = match &connection.repository {
         None => None,
         Some(repository) => Some(repository::collection(&repository.tree, &plan)?.proposal),
@@ -116,7 +125,8 @@ pub async fn run(
         clock: &clock,
         remembers: REMEMBERS,
     };
-    carry_out(&collector, arguments.output, say).await
+    let address = Address::of(&connection, options, environment);
+    carry_out(&collector, &address, arguments.output, say).await
 }
 
 /// Removes the files of what goes, in one commit.
@@ -143,6 +153,7 @@ async fn commit(
 
 async fn carry_out(
     collector: &Collector<'_>,
+    address: &Address,
     format: Format,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
@@ -180,7 +191,7 @@ async fn carry_out(
     }
     match ended {
         Ok(()) => {}
-        Err(CollectError::Refused(refusal)) => failures.add(refused(vec![refusal]), say),
+        Err(CollectError::Refused(refusal)) => failures.add(refused(vec![refusal], address), say),
         Err(CollectError::Target(error)) => failures.add(error.into(), say),
     }
     if stop() {

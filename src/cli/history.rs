@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::connect::{self, Environment, Options};
 use super::error::Error;
 use super::output::Format;
-use super::{revisions, session};
+use super::{commits, revisions, session};
 use crate::engine::revisions::Subject;
 
 /// The arguments of `history`.
@@ -28,8 +28,10 @@ pub async fn run(
     options: &Options,
     environment: &Environment,
     now: Timestamp,
+    say: &mut dyn FnMut(String),
 ) -> Result<String, Error> {
     let connection = connect::connect(options, environment).await?;
+    commits::say_where_the_log_ends(&connection, say);
     let component = session::component(&connection, arguments.component.as_deref())?;
     let subject = Subject::of(&component, &arguments.environment);
     let (client, namespace) = (&connection.client, &connection.namespace);

@@ -36,6 +36,7 @@ pub(super) fn flags(matches: &ArgMatches, has_terminal: bool) -> Option<String> 
         ));
     }
     let why = match verb {
+        "install" if own.get_flag("print") => "it asks no cluster with --print",
         "demo" => "demo has a store of its own",
         "crds" | "completions" | "man" | "theme" => "it uses no target",
         "version" if !own.get_flag("server") => "it uses no target without --server",
@@ -122,6 +123,23 @@ mod tests {
                 "version --embedded",
                 true,
                 Some("it uses no target without --server"),
+            ),
+            ("install --context c", true, None),
+            ("install --print --image a", true, None),
+            (
+                "install --print --context c",
+                true,
+                Some("--context has no effect with install"),
+            ),
+            (
+                "-n shop install --print",
+                true,
+                Some("--namespace has no effect"),
+            ),
+            (
+                "install --print --embedded",
+                true,
+                Some("--embedded has no effect"),
             ),
         ] {
             let words = std::iter::once("bowline").chain(line.split(' '));

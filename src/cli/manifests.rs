@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::error::{Error, Exit, Failures};
 use super::kinds::check_name;
+use crate::api::lists;
 use crate::engine::catalog;
 use crate::yaml;
 
@@ -154,24 +155,13 @@ fn texts(path: &str, recursive: bool) -> Result<Vec<Text>, Error> {
     Ok(files.iter().map(text).collect())
 }
 
-/// Takes a list apart; a document without content is none.
-fn expand(origin: &str, mut value: Value) -> Vec<Result<Manifest, Error>> {
-    let kind = value.get("kind").and_then(Value::as_str);
-    let is_list = kind.is_some_and(|kind| kind.ends_with("List"));
-    match value.get_mut("items").map(Value::take) {
-        Some(Value::Array(items)) if is_list => items
-            .into_iter()
-            .flat_map(|item| expand(origin, item))
-            .collect(),
-        Some(items) => {
-            if let Value::Object(object) = &mut value {
-                object.insert("items".to_owned(), items);
-            }
-            vec![Manifest::new(origin.to_owned(), value)]
-        }
-        None if value.is_null() => Vec::new(),
-        None => vec![Manifest::new(origin.to_owned(), value)],
-    }
+/// Returns the objects of a document, those of lists one by one; a document without content is none.
+fn expand(origin: &str, value: Value) -> Vec<Result<Manifest, Error>> {
+    let values = lists::objects(value).into_iter().map(|item| item.value);
+    let values = values.filter(|value| !value.is_null());
+    values
+        .map(|value| Manifest::new(origin.to_owned(), value))
+        .collect()
 }
 
 #[cfg(test)]
@@ -207,6 +197,18 @@ mod tests {
             (
                 format!("{{apiVersion: v1, kind: List, items: [{pod}, {space}]}}"),
                 "Namespace/shop:1 Pod/a:1",
+                "",
+            ),
+            // The items of a typed list need no kind of their own.
+            (
+                "{apiVersion: v1, kind: PodList, items: [{metadata: {name: a}}, {metadata: {name: b}}]}"
+                    .to_owned(),
+                "Pod/a:1 Pod/b:1",
+                "",
+            ),
+            (
+                format!("{{apiVersion: v1, kind: List, items: [{{apiVersion: v1, kind: List, items: [{pod}]}}]}}"),
+                "Pod/a:1",
                 "",
             ),
             (

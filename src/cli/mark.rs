@@ -6,14 +6,14 @@ use serde_json::json;
 use super::Outcome;
 use super::commits;
 use super::confirm;
-use super::connect::{self, Environment, Options};
+use super::connect::{self, Address, Environment, Options};
 use super::error::{Error, Exit};
 use super::output::{self, Format};
 use super::session::{Server, live, refused};
 use crate::api::release::Verdict;
 use crate::engine::actions::mark::{self, Mark};
 use crate::engine::marking::{self, MarkError, Marked};
-use crate::engine::repository;
+use crate::engine::repository::{self, BeforePlan};
 use crate::engine::world::Source;
 use crate::text;
 
@@ -81,7 +81,7 @@ pub async fn run(
         Verb::Good(arguments) => (arguments, Verdict::Good),
     };
     let mut connection = connect::connect(options, environment).await?;
-    commits::begin(&connection, options, say).await?;
+    commits::begin(&connection, options, BeforePlan::Fetch, say).await?;
     let server = Server::ask(&connection, say).await?;
     let plan = {
         let feed = live(&connection, options, &Source::OF_MOVES).await?;
@@ -92,7 +92,8 @@ pub async fn run(
         let asked = server.asked(&connection, arguments.reason.clone());
         let planned = mark::plan(&feed.world(), &command, &asked);
         let planned = planned.and_then(|plan| plan.noted().map(|()| plan));
-        planned.map_err(|refusal| refused(vec![refusal]))?
+        let address = Address::of(&connection, options, environment);
+        planned.map_err(|refusal| refused(vec![refusal], &address))?
     };
     plan.warnings.iter().cloned().for_each(&mut *say);
     let release = &arguments.release;

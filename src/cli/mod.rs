@@ -351,7 +351,7 @@ async fn run(verb: Verb, options: &Options, environment: &Environment) -> Result
             Outcome::done(status::run(&arguments, options, environment, now, &mut say).await?)
         }
         Verb::History(arguments) => {
-            Outcome::done(history::run(&arguments, options, environment, now).await?)
+            Outcome::done(history::run(&arguments, options, environment, now, &mut say).await?)
         }
         Verb::Diff(arguments) => {
             diff::run(&arguments, options, environment, clock, &mut say).await?
@@ -451,6 +451,9 @@ fn duration(text: &str) -> Result<Duration, String> {
         None => Err("write a duration as 30s or 2m".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod options_of_git_tests;
 
 #[cfg(test)]
 mod tests {

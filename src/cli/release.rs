@@ -19,7 +19,7 @@ use crate::api::release::Release;
 use crate::api::{Definitions, labels};
 use crate::engine::actions::release::{self as action, Source};
 use crate::engine::catalog::Catalog;
-use crate::engine::repository::{self, NoReference};
+use crate::engine::repository::{self, BeforePlan, NoReference};
 use crate::resolve::content;
 use crate::resolve::git::Git;
 use crate::text;
@@ -129,7 +129,7 @@ async fn create(
         return Err(Error::new(Exit::Usage, message));
     }
     let connection = connect::connect(options, environment).await?;
-    commits::begin(&connection, options, say).await?;
+    commits::begin(&connection, options, BeforePlan::Fetch, say).await?;
     let (definitions, source) = definitions(arguments, &connection, options, say).await?;
     // One that is there already is so by its content, which may not be pushed yet.
     let likeness = source.as_ref().unwrap_or(&Source::Embedded);

@@ -32,17 +32,21 @@ impl<'o> Report<'o> {
 
     /// Adds the result of an object. A reader who stops reading does not stop the verb.
     pub(super) fn add(&mut self, place: &Place, word: &str) {
-        let label = place.label();
+        self.add_labelled(&place.label(), place.namespace.as_deref(), word);
+    }
+
+    /// Adds the result of an object that a label names.
+    pub(super) fn add_labelled(&mut self, label: &str, namespace: Option<&str>, word: &str) {
         let dry = if self.dry_run { " (dry run)" } else { "" };
         match self.format {
             Format::Table | Format::Wide => {
-                self.print(&format!("{} {word}{dry}\n", text::line(&label)));
+                self.print(&format!("{} {word}{dry}\n", text::line(label)));
             }
-            Format::Name => self.print(&format!("{}\n", text::line(&label))),
+            Format::Name => self.print(&format!("{}\n", text::line(label))),
             Format::Json | Format::Yaml => {}
         }
         self.objects
-            .push(json!({"name": label, "namespace": place.namespace, "result": word}));
+            .push(json!({"name": label, "namespace": namespace, "result": word}));
     }
 
     /// Prints JSON and YAML. `failed` says that the verb failed already and has printed the reason.

@@ -3,13 +3,13 @@
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 
-use super::Outcome;
 use super::connect::{self, Environment, Options};
 use super::diff::{Clock, Show, noticed};
 use super::error::{Error, Exit};
 use super::gitflags::GitFlags;
 use super::kinds::check_name;
 use super::output::{self, Format};
+use super::{Outcome, commits};
 use crate::engine::compare::Comparer;
 use crate::engine::revisions::{NoSubject, Pinned, Revision, Revisions, Row, Subject};
 use crate::text;
@@ -94,6 +94,7 @@ pub async fn run(
     match verb {
         Verb::List(List { subject, output }) => {
             let now = clock();
+            commits::say_where_the_log_ends(&connection, say);
             let (client, namespace) = (&connection.client, &connection.namespace);
             let (_, found) = subject.read(client, namespace, now).await?;
             Ok(Outcome::done(print(&found, *output, now)))

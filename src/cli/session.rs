@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::connect::{self, Connection, Options};
 use super::error::{Error, Exit};
+use crate::connect::Address;
 use crate::engine::plan::Asked;
 use crate::engine::rules::{self, Refusal};
 use crate::engine::whoami::{self, Whoami};
@@ -141,18 +142,25 @@ fn not_live(world: &World, sources: &[Source]) -> Error {
     .with_hint("check the connection with kubectl cluster-info; --request-timeout waits longer")
 }
 
-/// Makes the error of an action that rules refuse, with the hint of each.
-pub(super) fn refused(refusals: Vec<Refusal>) -> Error {
-    let hints = refusals.iter().filter_map(Refusal::hint);
+/// Makes the error of an action that rules refuse, with the hint of each; the commands in hints name the
+/// target.
+pub(super) fn refused(refusals: Vec<Refusal>, address: &Address) -> Error {
+    let aim = |line: &str| address.bowline(line);
+    let hints = refusals.iter().filter_map(|refusal| refusal.hint(&aim));
     hints.fold(without_hints(&refusals), Error::and_hint)
 }
 
 /// Makes the error of an action that rules refuse on a target without a running controller. Waiting changes
 /// nothing there, so `how`, the hint that says how to run one, replaces the hint to wait.
-pub(super) fn refused_without_controller(refusals: &[Refusal], how: String) -> Error {
+pub(super) fn refused_without_controller(
+    refusals: &[Refusal],
+    how: String,
+    address: &Address,
+) -> Error {
+    let aim = |line: &str| address.bowline(line);
     let hints = refusals.iter().filter_map(|refusal| match refusal {
         Refusal::Unready { .. } => Some(rules::UNREADY_ANYWAY.to_owned()),
-        refusal => refusal.hint(),
+        refusal => refusal.hint(&aim),
     });
     hints.fold(without_hints(refusals).with_hint(how), Error::and_hint)
 }

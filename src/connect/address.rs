@@ -8,17 +8,21 @@ use std::path::{Path, PathBuf};
 use super::{Connection, Environment, Options, Target};
 use crate::text::quoted;
 
-/// The flags that lead to one target; paths in them are absolute, and every word is quoted for a shell.
+/// The flags and variables that lead to one target; paths are absolute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Address {
-    /// Several kubeconfig files, as the value of `KUBECONFIG`: no flag takes more than one.
-    kubeconfigs: Option<String>,
-    /// The flags for bowline but for the namespace and the user.
-    bowline: Vec<String>,
-    namespace: Vec<String>,
-    user: Vec<String>,
-    /// The flags for kubectl but for the namespace; None if kubectl does not reach the target.
-    kubectl: Option<Vec<String>>,
+    /// The kubeconfig files that were read.
+    kubeconfigs: Vec<PathBuf>,
+    /// The context, where the target is one or reads one.
+    context: Option<String>,
+    /// The flags of a store or of a repository, quoted for a shell.
+    flags: Vec<String>,
+    /// The namespace.
+    namespace: Option<String>,
+    /// The user to act as.
+    user: Option<String>,
+    /// Whether kubectl reaches the target.
+    kubectl: bool,
 }
 
 impl Address {
@@ -28,100 +32,130 @@ impl Address {
             Some(directory) => directory.join(path),
             None => path.to_owned(),
         };
-        let mut address = Self::default();
+        let mut address = Self {
+            kubeconfigs: kubeconfigs(options, environment),
+            namespace: Some(connection.namespace.clone()),
+            user: options.impersonate.clone(),
+            ..Self::default()
+        };
         match &connection.target {
-            Target::Context { name, .. } => address.context(name, options, environment),
-            Target::Pod => address.kubectl = Some(Vec::new()),
+            Target::Context { name, .. } => {
+                address.context = Some(name.clone());
+                address.kubectl = true;
+            }
+            Target::Pod => address.kubectl = true,
             Target::Embedded { file } => {
                 let file = absolute(file).to_string_lossy().into_owned();
-                address.bowline.push(quoted(&format!("--embedded={file}")));
+                address.flags.push(quoted(&format!("--embedded={file}")));
             }
             Target::Repository { directory } => {
                 let scope = connection.work_tree().map(|work| work.scope());
                 let directory = absolute(scope.unwrap_or(directory));
-                add(&mut address.bowline, "--repo", &directory.to_string_lossy());
+                add(&mut address.flags, "--repo", &directory.to_string_lossy());
                 if let Some(branch) = &options.branch {
-                    add(&mut address.bowline, "--branch", branch);
+                    add(&mut address.flags, "--branch", branch);
                 }
                 if options.push {
-                    address.bowline.push("--push".to_owned());
+                    address.flags.push("--push".to_owned());
                 }
                 if let Some(remote) = &options.remote {
-                    add(&mut address.bowline, "--remote", remote);
+                    add(&mut address.flags, "--remote", remote);
                 }
-                if let Some(context) = &options.context {
-                    address.context(context, options, environment);
-                    // The cluster beside a repository only says what runs.
-                    address.kubectl = None;
-                }
-            }
-        }
-        add(&mut address.namespace, "--namespace", &connection.namespace);
-        if let Some(user) = &options.impersonate {
-            add(&mut address.user, "--as", user);
-            if let Some(kubectl) = &mut address.kubectl {
-                add(kubectl, "--as", user);
+                // The cluster beside a repository only says what runs.
+                address.context.clone_from(&options.context);
             }
         }
         address
     }
 
-    fn context(&mut self, name: &str, options: &Options, environment: &Environment) {
-        let mut flags = Vec::new();
-        add(&mut flags, "--context", name);
-        let files = kubeconfigs(options, environment);
-        match files.as_slice() {
-            [] => {}
-            [file] => add(&mut flags, "--kubeconfig", &file.to_string_lossy()),
-            several => {
-                let joined = std::env::join_paths(several).ok();
-                self.kubeconfigs = joined.map(|list| list.to_string_lossy().into_owned());
-            }
+    /// Returns the address of another context of the same kubeconfig files.
+    pub fn of_other(&self, context: &str, namespace: &str) -> Self {
+        Self {
+            context: Some(context.to_owned()),
+            namespace: Some(namespace.to_owned()),
+            flags: Vec::new(),
+            kubectl: true,
+            ..self.clone()
         }
-        self.bowline.extend(flags.iter().cloned());
-        self.kubectl = Some(flags);
     }
 
-    /// Adds the target to a command line of bowline.
+    /// Returns the address of another namespace of the same target.
+    pub fn in_namespace(&self, namespace: &str) -> Self {
+        Self {
+            namespace: Some(namespace.to_owned()),
+            ..self.clone()
+        }
+    }
+
+    /// Adds the target to one command line of bowline.
     pub fn bowline(&self, line: &str) -> String {
-        let flags = [&self.bowline[..], &self.namespace, &self.user].concat();
-        self.line(line, &flags)
-    }
-
-    /// Returns the command that runs the controllers of the target for all namespaces.
-    pub fn controller(&self) -> String {
-        self.line("bowline controller", &self.bowline)
+        let mut flags = self.target_flags();
+        if let Some(namespace) = &self.namespace {
+            add(&mut flags, "--namespace", namespace);
+        }
+        self.line(line, flags)
     }
 
     /// Adds the target to a command line of kubectl that names its namespace; None if kubectl does not reach
     /// the target.
     pub fn kubectl(&self, line: &str) -> Option<String> {
-        let flags = self.kubectl.as_ref()?;
-        Some(self.line(line, flags))
+        self.kubectl.then(|| self.line(line, self.context_flags()))
     }
 
-    fn line(&self, line: &str, flags: &[String]) -> String {
+    /// Returns the command that runs the controllers of the target for all namespaces.
+    pub fn controller(&self) -> String {
+        let everybody = Self {
+            user: None,
+            ..self.clone()
+        };
+        everybody.line("bowline controller", everybody.target_flags())
+    }
+
+    fn target_flags(&self) -> Vec<String> {
+        let mut flags = self.flags.clone();
+        flags.extend(self.context_flags());
+        flags
+    }
+
+    /// Returns the flags that name the context and its kubeconfig file.
+    fn context_flags(&self) -> Vec<String> {
+        let mut flags = Vec::new();
+        if let Some(context) = &self.context {
+            add(&mut flags, "--context", context);
+            if let [file] = self.kubeconfigs.as_slice() {
+                add(&mut flags, "--kubeconfig", &file.to_string_lossy());
+            }
+        }
+        flags
+    }
+
+    fn line(&self, line: &str, mut flags: Vec<String>) -> String {
         let mut words = Vec::new();
-        let variable = self.kubeconfigs.as_ref();
-        words.extend(variable.map(|list| format!("KUBECONFIG={}", quoted(list))));
+        // No flag takes more than one kubeconfig file.
+        if self.context.is_some()
+            && self.kubeconfigs.len() > 1
+            && let Ok(list) = std::env::join_paths(&self.kubeconfigs)
+        {
+            words.push(format!("KUBECONFIG={}", quoted(&list.to_string_lossy())));
+        }
+        if let Some(user) = &self.user {
+            add(&mut flags, "--as", user);
+        }
         words.push(line.to_owned());
-        words.extend(flags.iter().cloned());
+        words.extend(flags);
         words.join(" ")
     }
 
     /// Makes the address of a context, for tests.
     #[cfg(test)]
     pub fn of_context(context: &str, kubeconfig: &str, namespace: &str) -> Self {
-        let flags: Vec<String> = ["--context", context, "--kubeconfig", kubeconfig]
-            .map(str::to_owned)
-            .into();
-        let mut address = Self {
-            bowline: flags.clone(),
-            kubectl: Some(flags),
+        Self {
+            kubeconfigs: vec![kubeconfig.into()],
+            context: Some(context.to_owned()),
+            namespace: Some(namespace.to_owned()),
+            kubectl: true,
             ..Self::default()
-        };
-        add(&mut address.namespace, "--namespace", namespace);
-        address
+        }
     }
 }
 
@@ -134,7 +168,7 @@ fn add(flags: &mut Vec<String>, flag: &str, value: &str) {
 }
 
 /// Returns the kubeconfig files that were read, by their absolute paths.
-fn kubeconfigs(options: &Options, environment: &Environment) -> Vec<PathBuf> {
+pub(super) fn kubeconfigs(options: &Options, environment: &Environment) -> Vec<PathBuf> {
     let absolute = |file: PathBuf| match &environment.working_dir {
         Some(directory) => directory.join(file),
         None => file,

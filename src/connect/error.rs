@@ -12,6 +12,7 @@ use super::config::NoConfig;
 use super::{Target, kinds};
 use crate::embedded::OpenError;
 use crate::embedded::tree::TreeError;
+use crate::text::quoted;
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
@@ -136,6 +137,14 @@ pub enum Error {
         /// The flag that chooses the target; empty where no flag does.
         flag: String,
     },
+    /// A repository has no object of bowline.
+    #[error(
+        "{} has no objects of bowline: no file names openchoreo.dev, core.choreo.dev or bowline.dev; nothing is wrong with the repository", directory.display()
+    )]
+    NoObjects {
+        /// The directory.
+        directory: PathBuf,
+    },
     /// A cluster does not answer.
     #[error("{}", unanswered(target, error))]
     Unanswered {
@@ -211,7 +220,7 @@ impl Error {
     /// Makes the error of a target that does not have some kinds.
     pub fn absent(target: &Target, absent: &[ApiResource]) -> Self {
         let flag = match target {
-            Target::Context { name, .. } => format!(" --context {name}"),
+            Target::Context { name, .. } => format!(" --context {}", quoted(name)),
             Target::Pod | Target::Embedded { .. } | Target::Repository { .. } => String::new(),
         };
         Error::KindsAbsent {
@@ -233,7 +242,7 @@ impl Error {
             | Error::Context { .. }
             | Error::NoDataDirectory => Failure::Usage,
             Error::PluginWantsTerminal { .. } | Error::PluginTooSlow { .. } => Failure::NotAllowed,
-            Error::KindsAbsent { .. } => Failure::NotInstalled,
+            Error::KindsAbsent { .. } | Error::NoObjects { .. } => Failure::NotInstalled,
             Error::Client { error, .. }
             | Error::Beside { error, .. }
             | Error::Unanswered { error, .. } => failure(error),
@@ -271,6 +280,9 @@ impl Error {
             Error::KindsAbsent { flag, .. } => Some(format!(
                 "bowline install{flag} installs the kinds; bowline get deployments{flag} lists the existing objects"
             )),
+            Error::NoObjects { .. } => Some(
+                "bowline release create COMPONENT -f DIR makes the first release of your definitions (docs/gitops.md, \"The first objects\"); or name the directory of the objects with --repo DIR".to_owned(),
+            ),
             Error::Unanswered { .. } => Some(
                 "check the connection with kubectl cluster-info; --request-timeout waits longer".to_owned(),
             ),

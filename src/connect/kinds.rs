@@ -86,7 +86,7 @@ pub(super) async fn require(
 }
 
 /// Lists kinds by group and version: `Release, ReleasePin (openchoreo.dev/v1alpha1)`.
-pub(super) fn listed(kinds: &[ApiResource]) -> String {
+pub fn listed(kinds: &[ApiResource]) -> String {
     let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for kind in kinds {
         let names = versions.entry(&kind.api_version).or_default();

@@ -40,7 +40,7 @@ pub use config::Looks;
 pub use address::Address;
 pub use deadline::{DeadlineExceeded, Deadlines};
 pub use error::{Error, Failure, explain, failure};
-pub use planes::DataPlanes;
+pub use planes::{DataPlanes, Version};
 pub use readonly::{Bars, only_reads};
 pub use repository::Repository;
 
@@ -185,13 +185,24 @@ impl Connection {
         repository.map(|repository| repository.tree.work())
     }
 
-    /// Refuses a cluster that does not have all of some kinds; an embedded store and a repository have all.
+    /// Refuses a cluster that does not have all of some kinds, and, where ReleasePins are among these, a
+    /// repository without any object of bowline. An embedded store has all kinds.
     pub async fn require(&self, kinds: &[ApiResource]) -> Result<(), Error> {
         match &self.target {
             Target::Context { .. } | Target::Pod => {
                 kinds::require(&self.client, kinds, &self.target).await
             }
-            Target::Embedded { .. } | Target::Repository { .. } => Ok(()),
+            Target::Repository { directory } => {
+                let pins = kinds::kind::<crate::api::ReleasePin>();
+                let repository = self.repository.as_ref().filter(|_| kinds.contains(&pins));
+                match repository.is_some_and(|repository| repository.tree.is_plain()) {
+                    true => Err(Error::NoObjects {
+                        directory: directory.clone(),
+                    }),
+                    false => Ok(()),
+                }
+            }
+            Target::Embedded { .. } => Ok(()),
         }
     }
 

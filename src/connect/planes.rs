@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use kube::Client;
 
+use super::address::kubeconfigs;
 use super::{Connection, Environment, Error, Options, Target, connect};
 use crate::api::environment::Reach;
 
@@ -20,6 +22,10 @@ pub struct DataPlanes {
 
 /// Puts something in front of a client.
 type Around = Arc<dyn Fn(&Client) -> Client + Send + Sync>;
+
+/// The state of the kubeconfig files that a way to a data plane depends on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Version(Vec<Option<(Option<SystemTime>, u64)>>);
 
 #[derive(Clone)]
 enum Contexts {
@@ -79,6 +85,21 @@ impl DataPlanes {
     /// Tells whether the control plane is an embedded store, where nothing runs unless it is simulated.
     pub fn is_embedded(&self) -> bool {
         self.is_embedded
+    }
+
+    /// Returns what tells whether the way to a data plane is still the one that a client was made of: the
+    /// time and the size of each kubeconfig. A Secret that is mounted gets new files.
+    pub fn version(&self, reach: Reach<'_>) -> Version {
+        let (Reach::Context(_), Contexts::Kubeconfig(place)) = (reach, &self.contexts) else {
+            return Version::default();
+        };
+        let (options, environment) = &**place;
+        let files = kubeconfigs(options, environment).into_iter();
+        let seen = files.map(|file| {
+            let found = std::fs::metadata(&file).ok();
+            found.map(|found| (found.modified().ok(), found.len()))
+        });
+        Version(seen.collect())
     }
 
     /// Makes the client of a data plane.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures::StreamExt;
 use kube::api::{Api, ListParams};
@@ -12,8 +13,8 @@ use kube::{Client, ResourceExt};
 use serde_json::Value;
 
 use super::config::Config;
-use super::kinds::kind;
-use super::{Connection, Environment, Error, Options, connect, explain};
+use super::kinds::{Discovery, kind, listed};
+use super::{Connection, Environment, Error, Failure, Options, connect, explain, failure};
 use crate::api::ReleasePin;
 use crate::embedded::Embedded;
 use crate::embedded::tree::{Layout, Synced, Tree, TreeError, TreeOptions};
@@ -37,7 +38,7 @@ pub struct Repository {
     trouble: Trouble,
 }
 
-type Trouble = Arc<Mutex<Option<String>>>;
+pub(super) type Trouble = Arc<Mutex<Option<String>>>;
 
 impl Repository {
     /// Serves what the files say now.
@@ -55,18 +56,30 @@ impl Repository {
         self.tree.work().state()
     }
 
+    /// Says where the log of a shallow clone ends; None where the log is whole.
+    pub fn shallow_history(&self) -> Option<String> {
+        let ends = self.tree.work().shallow()?;
+        let short: Vec<&str> = ends.lines().filter_map(|id| id.get(..12)).collect();
+        (!short.is_empty()).then(|| {
+            format!(
+                "this clone is shallow and ends at {}: older changes, and who made the first known state, are not known; git fetch --unshallow fetches the rest",
+                short.join(", ")
+            )
+        })
+    }
+
     /// Says why what the cluster beside it says is not known; `None` where it is current, or there is none.
     pub fn cluster_trouble(&self) -> Option<String> {
         locked(&self.trouble).clone()
     }
 
     /// Follows the files, and the cluster beside them, for as long as the client lives.
-    fn follow(&self) {
+    fn follow(&self, context: Option<&str>) {
         self.served.follow(&self.tree);
         if let Some(cluster) = &self.beside {
             let (served, tree) = (self.served.clone(), self.tree.clone());
-            let trouble = self.trouble.clone();
-            tokio::spawn(mirror(cluster.clone(), served, tree, trouble));
+            let (trouble, context) = (self.trouble.clone(), context.unwrap_or_default().to_owned());
+            tokio::spawn(mirror(cluster.clone(), context, served, tree, trouble));
         }
     }
 }
@@ -144,7 +157,7 @@ pub(super) async fn open(
         push: options.push,
         remote: options.remote.clone(),
     };
-    repository.follow();
+    repository.follow(options.context.as_deref());
     Ok((served, repository))
 }
 
@@ -154,47 +167,81 @@ fn said(pin: &ReleasePin) -> Option<((String, String), Value)> {
     Some((key, serde_json::to_value(pin).ok()?))
 }
 
-fn locked(trouble: &Trouble) -> MutexGuard<'_, Option<String>> {
+pub(super) fn locked(trouble: &Trouble) -> MutexGuard<'_, Option<String>> {
     trouble.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes over what a cluster says of pins as it changes.
-async fn mirror(cluster: Client, served: Embedded, tree: Arc<Tree>, trouble: Trouble) {
+/// The pause after which discovery is asked again for kinds that the cluster does not have.
+const ABSENT_PAUSE: Duration = Duration::from_secs(1);
+
+/// Takes over what a cluster says of pins as it changes. A cluster without bowline's kinds has no pins until
+/// it gets the kinds.
+pub(super) async fn mirror(
+    cluster: Client,
+    context: String,
+    served: Embedded,
+    tree: Arc<Tree>,
+    trouble: Trouble,
+) {
+    loop {
+        let wanted = kind::<ReleasePin>();
+        let discovery = Discovery::ask(&cluster, std::slice::from_ref(&wanted)).await;
+        // Where discovery does not tell, the watch does.
+        if discovery.serves(&wanted) != Some(false) {
+            watch(&cluster, &served, &tree, &trouble).await;
+        }
+        *locked(&trouble) = Some(format!(
+            "context {context} does not have the kinds {}: bowline is not installed there",
+            listed(&[wanted])
+        ));
+        if let Err(error) = served.observe(&tree, BTreeMap::new()).await {
+            tracing::warn!(%error, "what the cluster says could not be served");
+        }
+        tokio::time::sleep(ABSENT_PAUSE).await;
+    }
+}
+
+/// Watches pins for as long as the cluster has their kind.
+async fn watch(cluster: &Client, served: &Embedded, tree: &Arc<Tree>, trouble: &Trouble) {
     let namespace = tree.namespace();
-    let pins: Api<ReleasePin> = Api::namespaced(cluster, &namespace);
+    let pins: Api<ReleasePin> = Api::namespaced(cluster.clone(), &namespace);
     let mut known: BTreeMap<(String, String), Value> = BTreeMap::new();
-    let mut listed: BTreeMap<(String, String), Value> = BTreeMap::new();
+    let mut new: BTreeMap<(String, String), Value> = BTreeMap::new();
     let events = watcher(pins, watcher::Config::default()).default_backoff();
     let mut events = std::pin::pin!(events);
     while let Some(event) = events.next().await {
         match event {
             // What was said before holds until the whole list is here.
             Ok(watcher::Event::Init) => {
-                listed.clear();
+                new.clear();
                 continue;
             }
             Ok(watcher::Event::InitApply(pin)) => {
-                listed.extend(said(&pin));
+                new.extend(said(&pin));
                 continue;
             }
-            Ok(watcher::Event::InitDone) => known = std::mem::take(&mut listed),
+            Ok(watcher::Event::InitDone) => known = std::mem::take(&mut new),
             Ok(watcher::Event::Apply(pin)) => known.extend(said(&pin)),
             Ok(watcher::Event::Delete(pin)) => {
                 known.remove(&(pin.namespace().unwrap_or_default(), pin.name_any()));
             }
             Err(error) => {
                 tracing::warn!(%error, "the cluster beside the repository");
-                *locked(&trouble) = Some(match &error {
+                let failed = match &error {
                     watcher::Error::InitialListFailed(error)
                     | watcher::Error::WatchStartFailed(error)
-                    | watcher::Error::WatchFailed(error) => explain(error),
-                    error => error.to_string(),
-                });
+                    | watcher::Error::WatchFailed(error) => Some(error),
+                    _ => None,
+                };
+                if failed.is_some_and(|error| failure(error) == Failure::NotInstalled) {
+                    return;
+                }
+                *locked(trouble) = Some(failed.map_or_else(|| error.to_string(), explain));
                 continue;
             }
         }
-        *locked(&trouble) = None;
-        if let Err(error) = served.observe(&tree, known.clone()).await {
+        *locked(trouble) = None;
+        if let Err(error) = served.observe(tree, known.clone()).await {
             tracing::warn!(%error, "what the cluster says could not be served");
         }
     }

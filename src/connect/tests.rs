@@ -526,3 +526,65 @@ async fn a_data_plane_without_its_kubeconfig_names_the_secret() {
     std::fs::write(&file, ONE).unwrap();
     assert!(planes.client(second).await.is_ok());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_cluster_beside_a_repository_is_asked_for_its_kinds_before_a_watch() {
+    use super::repository::{Trouble, locked, mirror};
+    use crate::embedded::Embedded;
+    use crate::embedded::tree::{Layout, TreeOptions};
+
+    let place = tempfile::tempdir().unwrap();
+    let made = std::process::Command::new("git")
+        .args(["init", "-q"])
+        .arg(place.path())
+        .status();
+    assert!(made.unwrap().success());
+    let options = TreeOptions {
+        directory: place.path().to_owned(),
+        cache: None,
+        namespace: Some("shop".to_owned()),
+        beside: None,
+        user: "ana".to_owned(),
+        variables: std::env::vars_os().collect(),
+        layout: Layout::default(),
+    };
+    let (served, tree) = Embedded::over(options).await.unwrap();
+    let installed = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (asked, mut requests) = tokio::sync::mpsc::unbounded_channel::<String>();
+    let has = installed.clone();
+    let backend = tower::service_fn(move |request: Request<Body>| {
+        let path = request.uri().path().to_owned();
+        let has = has.load(std::sync::atomic::Ordering::SeqCst);
+        let answer = match path.as_str() {
+            _ if !has => no_group(),
+            "/apis/openchoreo.dev/v1alpha1" => listing(&[kinds::kind::<crate::api::ReleasePin>()]),
+            _ => says(
+                200,
+                json!({"kind": "ReleasePinList", "apiVersion": "openchoreo.dev/v1alpha1", "metadata": {"resourceVersion": "1"}, "items": []}),
+            ),
+        };
+        let _ = asked.send(path);
+        async move { Ok::<_, BoxError>(answer) }
+    });
+    let client = guard(backend, "shop", None, Deadlines::default());
+    let trouble = Trouble::default();
+    let mirroring = tokio::spawn(mirror(
+        client,
+        "one".to_owned(),
+        served,
+        tree,
+        trouble.clone(),
+    ));
+    // Discovery is asked again and again, and nothing else.
+    for _ in 0..2 {
+        let path = requests.recv().await.unwrap();
+        assert_eq!(path, "/apis/openchoreo.dev/v1alpha1");
+    }
+    let said = locked(&trouble).clone();
+    let words = "context one does not have the kinds ReleasePin (openchoreo.dev/v1alpha1): bowline is not installed there";
+    assert_eq!(said.as_deref(), Some(words));
+    // The kind comes later, and the watch begins.
+    installed.store(true, std::sync::atomic::Ordering::SeqCst);
+    while requests.recv().await.unwrap() == "/apis/openchoreo.dev/v1alpha1" {}
+    mirroring.abort();
+}

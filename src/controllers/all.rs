@@ -7,11 +7,19 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::core::ApiResource;
+use kube::{Client, Resource};
 use tokio::task::JoinSet;
 
 use super::rendered::{self, Ways};
 use super::{Context, component, pin, pipeline, release, retention};
+use crate::api::{
+    Component, ComponentEnvSnapshot, DataPlane, DeploymentPipeline, Environment, Release,
+    ReleasePin, RenderedRelease,
+};
 use crate::connect::DataPlanes;
+use crate::connect::kinds::{Discovery, kind};
 
 /// Becomes ready when the controllers are to end: nothing new is begun, what is under way ends.
 pub type Stop = Shared<BoxFuture<'static, ()>>;
@@ -19,12 +27,17 @@ pub type Stop = Shared<BoxFuture<'static, ()>>;
 /// How long a controller that ended by a fault waits before it is started again.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// The pause between two questions to a server for kinds that it did not have.
+const LOOK: Duration = Duration::from_secs(2);
+
 type Run = Arc<dyn Fn(Arc<Context>, Stop) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// One controller.
 #[derive(Clone)]
 pub struct Loop {
     name: &'static str,
+    /// The kinds without which it can do nothing.
+    needs: Vec<ApiResource>,
     run: Run,
 }
 
@@ -39,8 +52,15 @@ impl Loop {
     {
         Self {
             name,
+            needs: Vec::new(),
             run: Arc::new(move |context, stop| run(context, stop).boxed()),
         }
+    }
+
+    /// Adds a kind without which it can do nothing: it begins when the server has it.
+    pub fn needing<K: Resource<DynamicType = ()>>(mut self) -> Self {
+        self.needs.push(kind::<K>());
+        self
     }
 }
 
@@ -53,15 +73,59 @@ impl fmt::Debug for Loop {
 /// Returns the controllers, in no order: each waits for what it needs.
 pub fn all(planes: DataPlanes) -> Vec<Loop> {
     vec![
-        Loop::new("pin", pin::run),
-        Loop::new("component", component::run),
-        Loop::new("pipeline", pipeline::run),
-        Loop::new("release", release::run),
-        Loop::new("retention", retention::run),
+        Loop::new("pin", pin::run)
+            .needing::<ReleasePin>()
+            .needing::<Release>()
+            .needing::<RenderedRelease>()
+            .needing::<ComponentEnvSnapshot>()
+            .needing::<Environment>()
+            .needing::<DataPlane>(),
+        Loop::new("component", component::run).needing::<Component>(),
+        Loop::new("pipeline", pipeline::run).needing::<DeploymentPipeline>(),
+        Loop::new("release", release::run).needing::<Release>(),
+        Loop::new("retention", retention::run).needing::<DeploymentPipeline>(),
+        // It removes workloads also where the other kinds are gone already.
         Loop::new("renderedrelease", move |context, stop| {
             rendered::run(context, Ways::new(planes.clone()), stop)
-        }),
+        })
+        .needing::<RenderedRelease>(),
     ]
+}
+
+/// Returns those of bowline's kinds that a server does not have, as far as it tells.
+pub async fn missing(client: &Client) -> Vec<ApiResource> {
+    let all: Vec<ApiResource> = crate::api::crds().iter().filter_map(resource).collect();
+    absent(client, all).await
+}
+
+/// Returns the resource that the definition of a kind defines.
+fn resource(kind: &CustomResourceDefinition) -> Option<ApiResource> {
+    let (group, version) = (&kind.spec.group, &kind.spec.versions.first()?.name);
+    Some(ApiResource {
+        group: group.clone(),
+        version: version.clone(),
+        api_version: format!("{group}/{version}"),
+        kind: kind.spec.names.kind.clone(),
+        plural: kind.spec.names.plural.clone(),
+    })
+}
+
+async fn absent(client: &Client, kinds: Vec<ApiResource>) -> Vec<ApiResource> {
+    let discovery = Discovery::ask(client, &kinds).await;
+    let is_absent = |kind: &ApiResource| discovery.serves(kind) == Some(false);
+    kinds.into_iter().filter(is_absent).collect()
+}
+
+/// Waits until a server has some kinds. A server that does not tell is taken to have them.
+async fn until_served(client: &Client, kinds: &[ApiResource]) {
+    let mut absent_kinds = kinds.to_vec();
+    loop {
+        absent_kinds = absent(client, absent_kinds).await;
+        if absent_kinds.is_empty() {
+            return;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
 }
 
 /// Turns whatever ends the controllers into what each of them is given.
@@ -82,6 +146,10 @@ pub async fn run(loops: Vec<Loop>, context: &Arc<Context>, stop: Stop) {
 
 /// Runs one controller, again where it ended unasked: a fault in one must not silence it for ever.
 async fn keep_running(each: Loop, context: Arc<Context>, stop: Stop) {
+    tokio::select! {
+        () = stop.clone() => return,
+        () = until_served(&context.client, &each.needs) => {}
+    }
     loop {
         let run = AssertUnwindSafe((each.run)(context.clone(), stop.clone())).catch_unwind();
         let ended = run.await;

@@ -24,7 +24,18 @@ pub struct Table<T> {
     rows: RwLock<Rows<T>>,
     /// Where a row belongs: several may belong to one place.
     place: fn(&Key, &T) -> Key,
-    listed: watch::Sender<bool>,
+    listing: watch::Sender<Listing>,
+}
+
+/// Whether the rows of a table are those of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listing {
+    /// Nothing was listed yet.
+    Waiting,
+    /// Everything was listed, and a watch tells what changes.
+    Listed,
+    /// The server does not serve the kind.
+    Absent,
 }
 
 struct Rows<T> {
@@ -55,7 +66,7 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
                 list: 0,
             }),
             place,
-            listed: watch::Sender::new(false),
+            listing: watch::Sender::new(Listing::Waiting),
         })
     }
 
@@ -77,7 +88,37 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
     /// Waits until the first list is complete.
     pub async fn until_listed(&self) {
         // The sender lives as long as this.
-        let _ = self.listed.subscribe().wait_for(|listed| *listed).await;
+        let listed = |listing: &Listing| *listing == Listing::Listed;
+        let _ = self.listing.subscribe().wait_for(listed).await;
+    }
+
+    /// Waits until the first list is complete, or the server said that it does not serve the kind.
+    pub async fn until_known(&self) {
+        let known = |listing: &Listing| *listing != Listing::Waiting;
+        let _ = self.listing.subscribe().wait_for(known).await;
+    }
+
+    /// Tells whether the server said last that it does not serve the kind.
+    pub fn is_absent(&self) -> bool {
+        *self.listing.borrow() == Listing::Absent
+    }
+
+    /// Tells when the kind appears or disappears.
+    pub fn appearances(self: &Arc<Self>) -> impl Stream<Item = Listing> + Send + use<T> {
+        let listing = self.listing.subscribe();
+        futures::stream::unfold(listing, |mut listing| async {
+            listing.changed().await.ok()?;
+            let now = *listing.borrow_and_update();
+            Some((now, listing))
+        })
+    }
+
+    fn is_now(&self, listing: Listing) {
+        self.listing.send_if_modified(|before| {
+            let is_other = *before != listing;
+            *before = listing;
+            is_other
+        });
     }
 
     /// Follows a kind for as long as the stream is asked, and tells what changed.
@@ -99,6 +140,9 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
                 Ok(event) => table.take(event, row),
                 Err(error) => {
                     tracing::warn!(%error, "a watch failed; restarting it");
+                    if is_not_served(&error) {
+                        table.is_now(Listing::Absent);
+                    }
                     Vec::new()
                 }
             };
@@ -134,11 +178,22 @@ impl<T: Clone + PartialEq + Send + Sync + 'static> Table<T> {
                 let gone = gone.into_iter();
                 let changes = gone.filter_map(|key| rows.put(key, None, self.place));
                 let changes = changes.collect();
-                self.listed.send_replace(true);
+                self.is_now(Listing::Listed);
                 changes
             }
         }
     }
+}
+
+/// Tells whether a watch failed because the server does not serve the kind.
+fn is_not_served(error: &watcher::Error) -> bool {
+    let code = match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code,
+        watcher::Error::WatchError(status) => status.code,
+        _ => return false,
+    };
+    code == 404
 }
 
 impl<T: Clone + PartialEq> Rows<T> {
@@ -213,9 +268,9 @@ mod tests {
             let change = told(&table, Event::InitApply(map(name, "x")));
             assert_eq!(change, [(name.to_owned(), None, x.clone())]);
         }
-        assert!(!*table.listed.borrow());
+        assert_eq!(*table.listing.borrow(), Listing::Waiting);
         assert_eq!(told(&table, Event::InitDone), []);
-        assert!(*table.listed.borrow());
+        assert_eq!(*table.listing.borrow(), Listing::Listed);
         assert_eq!(at("x"), ["a", "b"]);
         assert_eq!(told(&table, Event::Apply(map("a", "x"))), [], "as it was");
         let change = told(&table, Event::Apply(map("a", "y")));

@@ -8,7 +8,7 @@
 //! A deletion is on record before it is made, so that whoever is interrupted leaves no gap; what was on
 //! record and stays is recorded again.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use futures::future::join_all;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::PartialObjectMeta;
-use kube::{Client, ResourceExt};
+use kube::{Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -32,7 +32,7 @@ use super::world::{Event, World};
 use super::{marking, pages};
 use crate::api::audit::{Action, ReleaseIdentity};
 use crate::api::release::{Claim, claimed_at};
-use crate::api::{ComponentEnvSnapshot, Release, ReleasePin, labels};
+use crate::api::{ComponentEnvSnapshot, Release, ReleasePin, RenderedRelease, labels};
 
 /// How many releases are held in memory at a time; they may be large.
 const BATCH: usize = 32;
@@ -77,6 +77,38 @@ pub struct Collector<'a> {
     pub remembers: Duration,
 }
 
+/// Refuses a namespace with a RenderedRelease whose ReleasePin is missing, for example because the kind of the
+/// ReleasePins was deleted and installed again: its workloads run, and no ReleasePin keeps their releases.
+pub async fn check_rendered(client: &Client, namespace: &str) -> Result<(), CollectError> {
+    let rendered: Api<RenderedRelease> = Api::namespaced(client.clone(), namespace);
+    let rendered = match pages::all_metadata(&rendered).await {
+        // Without the kind there is none.
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
+        rendered => rendered?,
+    };
+    let owner = |object: &PartialObjectMeta<RenderedRelease>| {
+        let mut owners = object.owner_references().iter();
+        let pin = owners.find(|owner| owner.kind == ReleasePin::kind(&()));
+        pin.map(|owner| owner.name.clone())
+    };
+    let owned: Vec<(String, String)> = rendered
+        .iter()
+        .filter_map(|object| Some((object.name_any(), owner(object)?)))
+        .collect();
+    if owned.is_empty() {
+        return Ok(());
+    }
+    // Listed after them: a ReleasePin is there before its RenderedRelease.
+    let pins: Api<ReleasePin> = Api::namespaced(client.clone(), namespace);
+    let pins = pages::all_metadata(&pins).await?;
+    let pins: BTreeSet<String> = pins.iter().map(ResourceExt::name_any).collect();
+    let unpinned = owned.into_iter().find(|(_, pin)| !pins.contains(pin));
+    match unpinned {
+        None => Ok(()),
+        Some((rendered, _)) => Err(Refusal::Unpinned { rendered }.into()),
+    }
+}
+
 /// A release that may go, as it was read.
 struct Held<'a> {
     candidate: &'a Candidate,
@@ -110,6 +142,7 @@ impl<'a> Collector<'a> {
         stop: &(dyn Fn() -> bool + Sync),
         tell: &mut (dyn FnMut(&Candidate, Collected) + Send),
     ) -> Result<(), CollectError> {
+        check_rendered(self.client, &self.plan.namespace).await?;
         let mut by_component: BTreeMap<Arc<str>, Vec<&Candidate>> = BTreeMap::new();
         for candidate in &self.plan.releases {
             if let Some(component) = &candidate.component
@@ -381,7 +414,8 @@ impl<'a> Collector<'a> {
             reason: self.plan.reason.clone(),
             namespace: self.plan.namespace.clone(),
         };
-        match gc::plan(&world, &again, &asked) {
+        // A ReleasePin may name a release that this collection has just deleted: it is put back later.
+        match gc::judge(&world, &again, &asked) {
             Ok(plan) => Ok(plan
                 .releases
                 .into_iter()

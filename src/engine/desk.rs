@@ -65,6 +65,15 @@ pub enum Order {
 }
 
 impl Order {
+    /// Tells whether the order restores or secures a ReleasePin, so that its write waits for no remote.
+    pub fn is_urgent(&self) -> bool {
+        match self {
+            Self::Deploy { .. } | Self::Promote(_) => false,
+            Self::Rollback { .. } | Self::Pin(_) | Self::Unpin(_) | Self::Undo(_) => true,
+            Self::Set(orders) => orders.iter().all(Self::is_urgent),
+        }
+    }
+
     /// Returns the component and the environment, where there is one of each.
     pub fn place(&self) -> Option<(&str, &str)> {
         Some(match self {

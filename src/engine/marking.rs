@@ -141,7 +141,7 @@ pub fn word(verdict: Verdict) -> &'static str {
 /// Says how a release is marked, as the read model does.
 fn verdict(release: &Release) -> Option<Verdict> {
     let mark = release.annotations().get(labels::MARK);
-    mark.map(|mark| crate::engine::world::verdict(mark))
+    mark.map(|mark| Verdict::of_mark(mark))
 }
 
 /// Reads the mark of a release; what cannot be read was not written by an engine.

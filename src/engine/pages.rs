@@ -1,10 +1,36 @@
 //! Lists in pages, so that a long one costs the server no more at a time than a short one.
 
 use kube::api::{Api, ListParams};
+use kube::core::PartialObjectMeta;
 use serde::de::DeserializeOwned;
 
 /// How many objects one request asks for.
 pub const PAGE: u32 = 500;
+
+/// Reads the metadata of all objects of a kind, page by page.
+pub async fn all_metadata<K>(api: &Api<K>) -> Result<Vec<PartialObjectMeta<K>>, kube::Error>
+where
+    K: Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let mut items = Vec::new();
+    let mut page = ListParams::default().limit(PAGE);
+    loop {
+        let list = match api.list_metadata(&page).await {
+            // The pages took longer than the server keeps them; in one piece it has to be.
+            Err(kube::Error::Api(status))
+                if status.code == 410 && page.continue_token.is_some() =>
+            {
+                return Ok(api.list_metadata(&ListParams::default()).await?.items);
+            }
+            answer => answer?,
+        };
+        items.extend(list.items);
+        match list.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => page = page.continue_token(&token),
+            None => return Ok(items),
+        }
+    }
+}
 
 /// Reads all objects of a list, page by page, as the store has them and not as a cache does.
 pub async fn all<K>(api: &Api<K>, params: ListParams, size: u32) -> Result<Vec<K>, kube::Error>

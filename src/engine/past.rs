@@ -71,6 +71,8 @@ struct History {
 #[derive(Clone, Debug)]
 struct State {
     at: Timestamp,
+    /// The uid of the ReleasePin; None if the record does not say it.
+    uid: Option<Box<str>>,
     revision: i64,
     /// What its releaseRef named; nothing where that is not known.
     reference: Option<String>,
@@ -84,7 +86,7 @@ impl Past {
     /// Puts together what entries and pins tell.
     pub fn of(entries: &[AuditEntry], world: &World) -> Self {
         let mut found: Vec<(Change, Option<State>)> = Vec::new();
-        let mut recorded: BTreeSet<(Key, i64)> = BTreeSet::new();
+        let mut recorded: BTreeSet<(Key, Option<&str>, i64)> = BTreeSet::new();
         for chain in chains(entries) {
             let mut latest = Timestamp::MIN;
             for entry in chain.all() {
@@ -99,7 +101,8 @@ impl Past {
                 let state = (entry.spec.subject.kind == SubjectKind::ReleasePin)
                     .then(|| state(entry, &change));
                 let pin = Key::new(&change.component.namespace, &entry.spec.subject.name);
-                recorded.insert((pin, change.revision));
+                let uid = entry.spec.subject.uid.as_deref();
+                recorded.insert((pin, uid, change.revision));
                 found.push((change, state));
             }
         }
@@ -108,7 +111,11 @@ impl Past {
         for pin in pins {
             let mut before: Option<&Move> = None;
             for ran in &pin.moves {
-                if !recorded.contains(&(pin.key.clone(), ran.generation)) {
+                // A ReleasePin of the same name that was deleted had revisions of its own.
+                let mut uids = [None, Some(&*pin.uid)].into_iter();
+                let is_recorded =
+                    uids.any(|uid| recorded.contains(&(pin.key.clone(), uid, ran.generation)));
+                if !is_recorded {
                     found.push(unrecorded(pin, before, ran));
                 }
                 before = Some(ran);
@@ -205,6 +212,19 @@ impl Past {
 }
 
 impl History {
+    /// Returns the time of the last recorded change of the ReleasePin that existed before a moment, if the
+    /// ReleasePin was deleted after that change and before the next one. Nobody records a deletion itself.
+    fn deleted_after(&self, moment: Timestamp, pin: Option<&Pin>) -> Option<Timestamp> {
+        let state = self.at(moment).filter(|state| state.at < moment)?;
+        let next = self.states.get(self.until(moment).len());
+        let is_kept = match (next, pin) {
+            (Some(next), _) => state.is_like(next),
+            (None, Some(pin)) => state.is_of(pin),
+            (None, None) => false,
+        };
+        (!is_kept).then_some(state.at)
+    }
+
     fn at(&self, moment: Timestamp) -> Option<&State> {
         self.until(moment).last()
     }
@@ -217,10 +237,14 @@ impl History {
 }
 
 impl State {
-    /// Tells whether the releaseRef or a hold named a release.
-    fn names(&self, release: &str) -> bool {
-        let mut fixed = self.holds.iter().filter_map(|hold| hold.release.as_deref());
-        self.reference.as_deref() == Some(release) || fixed.any(|name| name == release)
+    /// Tells whether this is a state of the ReleasePin that exists now, as far as the record says.
+    fn is_of(&self, pin: &Pin) -> bool {
+        self.uid.as_deref().is_none_or(|uid| *uid == *pin.uid)
+    }
+
+    /// Tells whether two states are of one ReleasePin, as far as the record says.
+    fn is_like(&self, other: &State) -> bool {
+        self.uid.is_none() || other.uid.is_none() || self.uid == other.uid
     }
 
     /// Returns the release that was effective at a moment, while this was so.
@@ -260,6 +284,7 @@ fn change(entry: &AuditEntry, at: Timestamp, world: &World) -> Option<Change> {
 fn state(entry: &AuditEntry, change: &Change) -> State {
     State {
         at: change.at,
+        uid: entry.spec.subject.uid.as_deref().map(Into::into),
         revision: change.revision,
         reference: entry.spec.release_ref.clone().or(change.to.clone()),
         holds: entry.spec.holds.clone(),
@@ -274,6 +299,7 @@ fn unrecorded(pin: &Pin, before: Option<&Move>, ran: &Move) -> (Change, Option<S
     let to = Some(ran.release.to_string());
     let state = State {
         at: ran.since,
+        uid: Some(pin.uid.clone()).filter(|uid| !uid.is_empty()),
         revision: ran.generation,
         reference: to.clone(),
         // A hold that is still there, and began before, was there.

@@ -9,7 +9,7 @@ use super::actions::rollback;
 use super::ownership::GitOps;
 use super::world::{Key, Pin, ReleaseRow, World};
 use crate::api::audit::{Action, ReleaseIdentity};
-use crate::api::environment::EnvironmentSpec;
+use crate::api::environment::{EnvironmentSpec, PipelineFault};
 use crate::api::pin::Hold;
 use crate::api::release::Verdict;
 
@@ -153,6 +153,11 @@ pub enum Fact {
         /// To.
         to: String,
     },
+    /// A namespace has one pipeline at most.
+    OnePipeline {
+        /// The namespace.
+        namespace: String,
+    },
     /// An environment is one that nothing promotes to.
     First {
         /// In which namespace.
@@ -193,6 +198,10 @@ impl Fact {
                 pipeline.is_some_and(|pipeline| pipeline.is_path(from, to))
                     && world.pipeline_fault(namespace).is_none()
             }
+            Self::OnePipeline { namespace } => !matches!(
+                world.pipeline_fault(namespace),
+                Some(PipelineFault::Several { .. })
+            ),
             Self::First {
                 namespace,
                 environment,

@@ -64,6 +64,7 @@ impl Rollout {
             condition::PROGRESSING | condition::NOT_OBSERVED => Self::Moving(said),
             condition::RENDER_FAILED
             | condition::SETTINGS_AMBIGUOUS
+            | condition::SETTINGS_UNKNOWN
             | condition::RELEASE_OF_ANOTHER_COMPONENT => Self::Failed(said),
             _ => Self::Failing(said),
         }

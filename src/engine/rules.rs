@@ -11,7 +11,7 @@ use super::world::{Freshness, Key, Pin, ReleaseRow, Source, World};
 use crate::api::environment::{DeploymentPipelineSpec, EnvironmentSpec, PipelineFault};
 use crate::api::pin::Hold;
 use crate::api::release::Verdict;
-use crate::text;
+use crate::text::{self, quoted};
 
 /// The hint that overrides [`Refusal::Unready`].
 pub const UNREADY_ANYWAY: &str = "--unready promotes a release that is not ready";
@@ -124,6 +124,20 @@ pub enum Refusal {
         /// The names of the pipelines.
         pipelines: Vec<String>,
     },
+    /// A ReleasePin names a release that is not there: releases may be lost that others need.
+    #[error("the ReleasePin {pin} names the release {release}, which does not exist")]
+    ReleaseLost {
+        /// The ReleasePin.
+        pin: String,
+        /// The release.
+        release: String,
+    },
+    /// A RenderedRelease has lost its ReleasePin, and nothing says which releases its workloads need.
+    #[error("the RenderedRelease {rendered} runs, and its ReleasePin does not exist")]
+    Unpinned {
+        /// The RenderedRelease.
+        rendered: String,
+    },
     /// The release is not ready where it comes from.
     #[error("{component} is not ready in {environment}: {why}")]
     Unready {
@@ -164,11 +178,13 @@ pub enum Refusal {
         /// Which.
         environment: String,
     },
-    /// A bad mark needs a reason.
-    #[error("marking {release} bad needs a reason")]
+    /// A bad mark needs a reason, and so does the good mark that replaces one.
+    #[error("marking {release} {verdict} needs a reason")]
     NoNote {
         /// The release.
         release: String,
+        /// Bad or good.
+        verdict: &'static str,
     },
     /// The data is too old to act on.
     #[error("the data of {what} is stale: the watch was disconnected at {since} ({why})")]
@@ -313,7 +329,10 @@ impl Refusal {
 
     /// Tells whether the last good release is not known, so that the user has to name one.
     pub fn is_about_last_good(&self) -> bool {
-        matches!(self, Self::NotObserved { .. } | Self::NoController { .. })
+        matches!(
+            self,
+            Self::NoLastGood { .. } | Self::NotObserved { .. } | Self::NoController { .. }
+        )
     }
 
     /// Tells whether the action becomes possible once a controller has run.
@@ -329,22 +348,48 @@ impl Refusal {
         matches!(self, Self::Stale { .. } | Self::Loading { .. })
     }
 
-    /// Returns the next step for the user.
-    pub fn hint(&self) -> Option<String> {
+    /// Returns the next step of a user on the command line. `aim` adds the target to a command, so that it acts
+    /// in the same place wherever the user pastes it.
+    pub fn hint(&self, aim: &dyn Fn(&str) -> String) -> Option<String> {
+        let at = |component: &str, environment: &str| {
+            format!(
+                "{} --environment {}",
+                quoted(component),
+                quoted(environment)
+            )
+        };
         Some(match self {
             Self::NoPin {
                 component,
                 environment,
             } => {
-                format!("bowline deploy {component} --environment {environment}, or promote to it")
+                let deploy = aim(&format!("bowline deploy {}", at(component, environment)));
+                format!("promote to it, or: {deploy}")
             }
             Self::NameTaken { .. } => {
                 "bowline names a ReleasePin COMPONENT-ENVIRONMENT; rename the component or the environment"
                     .to_owned()
             }
-            Self::NoRelease { .. } => "bowline release list lists all releases".to_owned(),
+            Self::ReleaseLost { .. } => {
+                "create the release again, or move the ReleasePin to one that exists: bowline deploy, bowline rollback"
+                    .to_owned()
+            }
+            Self::Unpinned { rendered } => {
+                let delete = format!(
+                    "bowline delete releases.core.choreo.dev {}",
+                    quoted(rendered)
+                );
+                format!(
+                    "create the ReleasePin {rendered} again, or remove its workloads: {}",
+                    aim(&delete)
+                )
+            }
+            Self::NoRelease { .. } => {
+                format!("{} lists all releases", aim("bowline release list"))
+            }
             Self::Bad { release } => {
-                format!("choose another release; if this one is good: bowline mark good {release}")
+                let good = format!("bowline mark good {} --reason TEXT", quoted(release));
+                format!("choose another release; if this one is good: {}", aim(&good))
             }
             Self::Deleting { .. } => "choose another release".to_owned(),
             Self::NoPath { from, leads, .. } => match leads.is_empty() {
@@ -371,27 +416,49 @@ impl Refusal {
                 component,
                 environment,
                 ..
-            } => format!("bowline unpin {component} --environment {environment}"),
+            } => aim(&format!("bowline unpin {}", at(component, environment))),
             Self::OwnedByGit {
                 component,
                 environment,
                 release,
                 ..
             } => format!(
-                "change it in git: bowline --repo DIR deploy {component} --environment {environment} --release {release}"
+                "change it in git: bowline --repo DIR deploy {} --release {}",
+                at(component, environment),
+                quoted(release)
             ),
             Self::NoReason { .. } | Self::NoNote { .. } => "add --reason".to_owned(),
-            Self::KindsAbsent { .. } => "bowline install installs the kinds".to_owned(),
+            Self::KindsAbsent { .. } => format!("{} installs the kinds", aim("bowline install")),
             Self::Stale { .. } | Self::Loading { .. } => "try again in a moment".to_owned(),
-            Self::NoLastGood { .. } | Self::NotObserved { .. } | Self::NoController { .. } => {
-                "name the release with --to RELEASE or --to-revision N; bowline history lists them"
-                    .to_owned()
+            Self::NoLastGood {
+                component,
+                environment,
+                ..
+            }
+            | Self::NotObserved {
+                component,
+                environment,
+                ..
+            }
+            | Self::NoController {
+                component,
+                environment,
+                ..
+            } => {
+                let history = aim(&format!("bowline history {}", at(component, environment)));
+                format!("name the release with --to RELEASE or --to-revision N; {history} lists them")
             }
             Self::NothingBefore { pin, .. } => {
-                format!("to remove it: bowline delete releasepins.openchoreo.dev {pin}")
+                let delete = format!("bowline delete releasepins.openchoreo.dev {}", quoted(pin));
+                format!("to remove it: {}", aim(&delete))
             }
-            Self::NotOnRecord { .. } => {
-                "bowline history lists the revisions; rollback --to RELEASE chooses one".to_owned()
+            Self::NotOnRecord {
+                component,
+                environment,
+                ..
+            } => {
+                let history = aim(&format!("bowline history {}", at(component, environment)));
+                format!("{history} lists the revisions; rollback --to RELEASE chooses one")
             }
             Self::BadRetention { .. } => "correct it, or use --min-age".to_owned(),
             Self::NoHold { .. } => "name one with --hold ID".to_owned(),
@@ -633,11 +700,15 @@ impl<'w> Rules<'w> {
     }
 
     /// The namespace may have one pipeline at most, also for a promotion that skips the path.
-    pub(super) fn one_pipeline(&self) -> Result<(), Refusal> {
-        match self.world.pipeline_fault(&self.asked.namespace) {
-            Some(fault @ PipelineFault::Several { .. }) => Err(fault.into()),
-            _ => Ok(()),
+    pub(super) fn one_pipeline(&mut self) -> Result<(), Refusal> {
+        let namespace = &self.asked.namespace;
+        if let Some(fault @ PipelineFault::Several { .. }) = self.world.pipeline_fault(namespace) {
+            return Err(fault.into());
         }
+        self.facts.push(Fact::OnePipeline {
+            namespace: namespace.clone(),
+        });
+        Ok(())
     }
 
     /// One edge of the pipeline has to lead from one environment to the other.

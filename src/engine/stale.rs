@@ -15,6 +15,7 @@ use super::ownership::GitOps;
 use super::plan::{Asked, Fact, Item, Plan};
 use super::world::{Key, Pin, World};
 use crate::api::environment::EnvironmentSpec;
+use crate::api::pin;
 use crate::api::release::Verdict;
 use crate::text;
 
@@ -23,8 +24,15 @@ use crate::text;
 /// `unmade` is the release that the plan creates first: the read model need not have it yet.
 pub fn of_plan(world: &World, plan: &Plan, unmade: Option<&str>, now: Timestamp) -> Vec<String> {
     let mut stale: Vec<String> = Vec::new();
-    for item in plan.items.iter().filter(|item| !item.unchanged) {
+    for item in &plan.items {
         let expected = |fact: &&Fact| match fact {
+            // Nothing is written for an unchanged item: only the releases on both sides matter.
+            Fact::Source { key, release, .. } if item.unchanged => {
+                let source = world.pin(key);
+                source.is_none_or(|source| source.effective_release(now) != release)
+            }
+            Fact::Pin { .. } => true,
+            _ if item.unchanged => false,
             Fact::Release { key, .. } => unmade != Some(&*key.name),
             _ => true,
         };
@@ -111,7 +119,7 @@ pub(super) fn describe(world: &World, fact: &Fact) -> String {
             let now = world.pin(key).and_then(|pin| pin.gitops);
             let tool = |tool: Option<GitOps>| tool.map_or("no tool", GitOps::name);
             format!(
-                "the owner of {} is {} now, not {}",
+                "{} owns {} now; {} owned it when this was planned",
                 tool(now),
                 key.name,
                 tool(*is)
@@ -127,6 +135,7 @@ pub(super) fn describe(world: &World, fact: &Fact) -> String {
             let pipeline = pipeline(world, namespace);
             format!("the pipeline no longer has a path from {from} to {to}: {pipeline}")
         }
+        Fact::OnePipeline { namespace } => pipeline(world, namespace),
         Fact::First {
             namespace,
             environment,
@@ -178,7 +187,12 @@ fn source(world: &World, key: &Key, release: &str, now: Timestamp) -> String {
     };
     let runs = pin.effective_release(now);
     match (runs == release, &pin.ready) {
-        (false, _) => format!("{name} runs {runs} now, not {release}{}", by(pin)),
+        (false, _) => {
+            let by = pin.changed_by.as_deref();
+            let by = by.map(|by| format!("; last changed by {by}"));
+            let by = by.unwrap_or_default();
+            format!("{name} runs {runs} now, not {release}{by}")
+        }
         (true, _) if pin.observed != Some(pin.generation) => {
             format!("{name} is no longer ready: the controller has not seen its latest change")
         }
@@ -190,14 +204,25 @@ fn source(world: &World, key: &Key, release: &str, now: Timestamp) -> String {
     }
 }
 
-/// Describes a hold that ended while the plan was open, so that another release is effective.
-fn ended(world: &World, item: &Item, now: Timestamp) -> Option<String> {
-    let runs = world.pin(&item.pin)?.effective_release(now);
-    let planned = &item.from.as_ref()?.name;
-    (runs != planned).then(|| {
-        let name = &item.pin.name;
-        format!("a hold of {name} ended: {runs} is effective and not {planned}")
-    })
+/// Describes a hold that ended while the plan was open, so that another release is effective than the plan
+/// says, before the change or after it.
+pub(super) fn ended(world: &World, item: &Item, now: Timestamp) -> Option<String> {
+    let pin = world.pin(&item.pin);
+    let owned = pin.is_some_and(|pin| pin.gitops.is_some());
+    let before = pin.map(|pin| pin.effective_release(now));
+    let planned = item.from.as_ref().map(|from| from.name.as_str());
+    let active = item.holds.iter().filter(|hold| hold.counts(now, owned));
+    let after = pin::fixed(active).unwrap_or(&item.release_ref);
+    let (name, to) = (&item.pin.name, &item.to.name);
+    match (before, planned) {
+        (Some(now), Some(then)) if now != then => Some(format!(
+            "a hold on {name} ended: its effective release is {now}, no longer {then}"
+        )),
+        _ if after != to => Some(format!(
+            "a hold on {name} ended: its effective release would be {after}, not {to}"
+        )),
+        _ => None,
+    }
 }
 
 /// Names the user who changed a pin last.
@@ -400,7 +425,7 @@ mod tests {
             (
                 "the source",
                 |world| world.pins(Event::Applied(moved("development", "v1", "tom"))),
-                &["cart-development runs cart-v1 now, not cart-v2 by tom"],
+                &["cart-development runs cart-v1 now, not cart-v2; last changed by tom"],
             ),
             (
                 "the source fails",
@@ -412,6 +437,18 @@ mod tests {
                 &[
                     "cart-development is no longer ready: 0 of 2 ready (Degraded) since 2026-11-17T13:59:00Z",
                 ],
+            ),
+            (
+                "the owner of the target",
+                |world| {
+                    let mut pin = fixture::pin("cart", "staging", "v1");
+                    let tracked = "argocd.argoproj.io/tracking-id";
+                    let annotations = pin.metadata.annotations.get_or_insert_default();
+                    let id = "shop:openchoreo.dev/ReleasePin:shop/cart-staging";
+                    annotations.insert(tracked.to_owned(), id.to_owned());
+                    world.pins(Event::Applied(pin));
+                },
+                &["Argo CD owns cart-staging now; no tool owned it when this was planned"],
             ),
             (
                 "the release",
@@ -479,7 +516,64 @@ mod tests {
         assert_eq!(of_plan(&world, &plan, None, now()), Vec::<String>::new());
         assert_eq!(
             of_plan(&world, &plan, None, fixture::at("14:06:00")),
-            ["a hold of cart-production ended: cart-v2 is effective and not cart-v9"]
+            [
+                "a hold on cart-production ended: its effective release is cart-v2, no longer cart-v9"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_hold_that_the_plan_writes_and_that_ends_is_a_change() {
+        let world = shop();
+        let mut plan = promotion(&world);
+        let hold = json!([{"id": "x", "owner": "ana", "since": "2026-11-17T11:00:00Z", "until": "2026-11-17T14:05:00Z", "release": "cart-v2"}]);
+        for item in &mut plan.items {
+            item.holds = serde_json::from_value(hold.clone()).unwrap();
+            item.release_ref = "cart-v1".to_owned();
+        }
+        assert_eq!(of_plan(&world, &plan, None, now()), Vec::<String>::new());
+        assert_eq!(
+            of_plan(&world, &plan, None, fixture::at("14:06:00")),
+            ["a hold on cart-staging ended: its effective release would be cart-v1, not cart-v2"]
+        );
+    }
+
+    #[test]
+    fn an_idle_plan_follows_the_releases_on_both_sides() {
+        let mut world = shop();
+        world.pins(Event::Applied(fixture::pin("cart", "staging", "v2")));
+        let plan = promotion(&world);
+        assert!(plan.items.iter().all(|item| item.unchanged));
+        world.releases(Event::Applied(marked_bad("v2")));
+        assert_eq!(of_plan(&world, &plan, None, now()), Vec::<String>::new());
+        world.pins(Event::Applied(moved("staging", "v1", "tom")));
+        assert_eq!(
+            of_plan(&world, &plan, None, now()),
+            ["tom changed cart-staging to cart-v1: revision 2, planned from revision 1"]
+        );
+    }
+
+    #[test]
+    fn a_second_pipeline_is_a_change_of_a_plan_that_skips_the_path() {
+        let mut world = shop();
+        let command = Promote {
+            components: vec!["cart".to_owned()],
+            from: "development".to_owned(),
+            to: "staging".to_owned(),
+            unready: false,
+            skip_path: true,
+        };
+        let plan = promote::plan(&world, &command, &asked()).unwrap();
+        assert_eq!(of_plan(&world, &plan, None, now()), Vec::<String>::new());
+        let mut other = pipeline(&[]);
+        other.metadata.name = Some("other".to_owned());
+        world.pipelines(Event::Applied(other));
+        let stale = of_plan(&world, &plan, None, now());
+        assert!(
+            stale
+                .iter()
+                .any(|what| what.contains("2 DeploymentPipelines (default, other)")),
+            "{stale:?}"
         );
     }
 

@@ -15,9 +15,10 @@ use std::time::{Duration, Instant};
 
 use super::arguments::{Arguments, pathspecs};
 use super::journal::{Interrupted, Journal, Noted, hash};
-use super::read_back::HookNote;
+use super::read_back::CommitNote;
 use super::{GitError, State, WorkTree, told};
 pub use error::CommitError;
+pub(super) use error::words;
 
 /// What becomes of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,8 +72,8 @@ pub struct Made {
     pub subject: String,
     /// Whether the branch is checked out in this work tree.
     pub here: bool,
-    /// Notes about changes by hooks.
-    pub notes: Vec<HookNote>,
+    /// Notes about changes by hooks, and about the journal.
+    pub notes: Vec<CommitNote>,
 }
 
 /// How long somebody else's git may take.
@@ -287,8 +288,12 @@ impl Turn<'_> {
             self.undo(&journal, error)?;
         }
         let read = self.read_back_here(state.head.as_deref(), branch, wanted, &journal);
-        tree.end_journal()?;
-        read
+        let ended = tree.end_journal();
+        let mut made = read?;
+        // The commit is made, whatever becomes of the journal.
+        let left = ended.err().map(|error| error.to_string());
+        made.notes.extend(left.map(CommitNote::JournalLeft));
+        Ok(made)
     }
 
     /// Puts everything back, unless the commit was made all the same: git can be stopped after it.

@@ -1,5 +1,6 @@
 //! The files of a work tree: which there are, which changed, and which paths are its own.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use super::arguments::Arguments;
@@ -75,6 +76,10 @@ pub struct Files {
     pub paths: Vec<String>,
     /// Those that need not be there, for the checkout is sparse, with their blobs.
     pub left_out: Vec<(String, String)>,
+    /// The symbolic links, and the paths that git does not track and that may be links.
+    pub links: Vec<String>,
+    /// The submodules.
+    pub submodules: BTreeSet<String>,
 }
 
 impl Files {
@@ -93,6 +98,14 @@ impl Files {
             if tag == "S" {
                 let blob = facts.split(' ').nth(1).unwrap_or_default();
                 files.left_out.push((path.to_owned(), blob.to_owned()));
+            }
+            match facts.split(' ').next() {
+                Some("160000") => {
+                    files.submodules.insert(path.to_owned());
+                    continue;
+                }
+                Some("120000" | "") => files.links.push(path.to_owned()),
+                _ => {}
             }
             files.paths.push(path.to_owned());
         }
@@ -169,12 +182,21 @@ mod tests {
     #[test]
     fn what_git_lists_is_read() {
         let listed = "? a b.yaml\0H 100644 aa 0\tpins/c.yaml\0M 100644 bb 1\td.yaml\0M 100644 cc 2\td.yaml\0\
-                      S 100644 dd 0\te f.yaml\0? g\th.yaml\0";
+                      S 100644 dd 0\te f.yaml\0? g\th.yaml\0H 120000 ee 0\tl.yaml\0H 160000 ff 0\tsub\0";
         let files = Files::read(listed);
         assert_eq!(
             files.paths,
-            ["a b.yaml", "pins/c.yaml", "d.yaml", "e f.yaml", "g\th.yaml"]
+            [
+                "a b.yaml",
+                "pins/c.yaml",
+                "d.yaml",
+                "e f.yaml",
+                "g\th.yaml",
+                "l.yaml"
+            ]
         );
+        assert_eq!(files.links, ["a b.yaml", "g\th.yaml", "l.yaml"]);
+        assert!(files.submodules.iter().eq(["sub"]));
         assert_eq!(files.left_out, [("e f.yaml".to_owned(), "dd".to_owned())]);
         assert_eq!(Files::read(""), Files::default());
     }

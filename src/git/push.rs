@@ -2,6 +2,7 @@
 
 use super::arguments::{Arguments, NoAddress, check_address};
 use super::{GitError, WorkTree, complaint};
+use crate::text::quoted;
 
 /// Why a branch was not pushed. The commit stays.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +78,7 @@ fn known(remotes: &[String]) -> String {
 impl PushError {
     /// Says how to go on; the commit is there already.
     pub fn hint(&self) -> Option<String> {
+        let names = |remote: &str, branch: &str| (quoted(remote), quoted(branch));
         Some(match self {
             Self::NoRemote(remotes) if remotes.is_empty() => {
                 "git remote add origin ADDRESS, then git push".to_owned()
@@ -87,17 +89,29 @@ impl PushError {
             Self::Rejected {
                 remote,
                 branch,
-                here: true,
-            } => format!(
-                "your commit is kept; git pull --rebase {remote} {branch} and git push {remote} {branch}; to give it up: git reset --keep {remote}/{branch}"
-            ),
-            Self::Rejected { remote, branch, .. } => format!(
-                "your commit is kept; git switch {branch}, git pull --rebase {remote} {branch} and git push {remote} {branch}; to give it up: git branch --force {branch} {remote}/{branch}"
-            ),
-            Self::Refused { remote, branch, .. } => format!(
-                "your commit is kept; push it to a branch of its own and open a pull request: git push {remote} {branch}:NAME"
-            ),
+                here,
+            } => {
+                let there = quoted(&format!("{remote}/{branch}"));
+                let (remote, branch) = names(remote, branch);
+                let pull = format!(
+                    "git pull --rebase {remote} {branch} and git push {remote} {branch}; to give it up:"
+                );
+                match here {
+                    true => format!("your commit is kept; {pull} git reset --keep {there}"),
+                    false => format!(
+                        "your commit is kept; git switch {branch}, {pull} git branch --force {branch} {there}"
+                    ),
+                }
+            }
+            Self::Refused { remote, branch, .. } => {
+                let refs = quoted(&format!("{branch}:NAME"));
+                format!(
+                    "your commit is kept; push it to a branch of its own and open a pull request: git push {} {refs}",
+                    quoted(remote)
+                )
+            }
             Self::NotSent { remote, branch, .. } | Self::Unreachable { remote, branch, .. } => {
+                let (remote, branch) = names(remote, branch);
                 format!("your commit is kept; try again: git push {remote} {branch}")
             }
             Self::NoBranch(_) | Self::Git(_) => return None,
@@ -238,4 +252,52 @@ impl WorkTree {
 /// Git must not ask for a password where nobody can answer.
 fn quiet() -> [(&'static str, &'static std::ffi::OsStr); 1] {
     [("GIT_TERMINAL_PROMPT", "0".as_ref())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_printed_command_quotes_remotes_and_branches() {
+        let (remote, branch) = (|| "my remote".to_owned(), || "x;touch${IFS}y".to_owned());
+        let said = String::new;
+        for (error, words) in [
+            (
+                PushError::Rejected {
+                    remote: remote(),
+                    branch: branch(),
+                    here: true,
+                },
+                "git reset --keep 'my remote/x;touch${IFS}y'",
+            ),
+            (
+                PushError::Rejected {
+                    remote: remote(),
+                    branch: branch(),
+                    here: false,
+                },
+                "git switch 'x;touch${IFS}y', git pull --rebase 'my remote' 'x;touch${IFS}y'",
+            ),
+            (
+                PushError::Refused {
+                    remote: remote(),
+                    branch: branch(),
+                    said: said(),
+                },
+                "git push 'my remote' 'x;touch${IFS}y:NAME'",
+            ),
+            (
+                PushError::Unreachable {
+                    remote: remote(),
+                    branch: branch(),
+                    said: said(),
+                },
+                "git push 'my remote' 'x;touch${IFS}y'",
+            ),
+        ] {
+            let hint = error.hint().unwrap();
+            assert!(hint.contains(words), "{hint}");
+        }
+    }
 }

@@ -8,15 +8,15 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::arguments::{Arguments, pathspecs};
-use super::commit::{CommitError, Made, Turn, Wanted};
+use super::commit::{CommitError, Made, Turn, Wanted, words};
 use super::journal::Journal;
 use super::log::{Changed, Commit, own_trailers};
 use super::{GitError, WorkTree};
 
-/// Something that a hook did and that does not change what the commit means.
+/// Something that the user has to know of a commit that was made as planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HookNote {
-    /// The commit has more files than the edits.
+pub enum CommitNote {
+    /// A hook added more files than the edits.
     Added(Vec<String>),
     /// Files differ on disk from the commit.
     Uncommitted(Vec<String>),
@@ -24,14 +24,16 @@ pub enum HookNote {
     NoTrailers,
     /// There are more commits.
     MoreCommits(usize),
+    /// The journal of the commit is still there.
+    JournalLeft(String),
 }
 
-impl fmt::Display for HookNote {
+impl fmt::Display for CommitNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Added(paths) => write!(f, "a hook added {} to the commit", paths.join(", ")),
             Self::Uncommitted(paths) => {
-                let (all, words) = (paths.join(", "), paths.join(" "));
+                let (all, words) = (paths.join(", "), words(paths));
                 write!(
                     f,
                     "a hook changed {all} and did not stage the change: git diff -- {words} shows it"
@@ -39,6 +41,10 @@ impl fmt::Display for HookNote {
             }
             Self::NoTrailers => f.write_str(
                 "a hook removed the trailers of the commit: history shows it as an edit by hand, and audit verify warns",
+            ),
+            Self::JournalLeft(why) => write!(
+                f,
+                "warning: the commit was made, and its journal could not be removed: {why}"
             ),
             Self::MoreCommits(1) => f.write_str("a hook made 1 more commit"),
             Self::MoreCommits(more) => write!(f, "a hook made {more} more commits"),
@@ -57,7 +63,7 @@ pub(super) struct ReadBack {
     wrong: Vec<String>,
     /// The files that the branch has otherwise than the base.
     changed: BTreeSet<String>,
-    notes: Vec<HookNote>,
+    notes: Vec<CommitNote>,
 }
 
 impl WorkTree {
@@ -103,16 +109,16 @@ impl WorkTree {
         let commit = (count > 0).then(|| commits.swap_remove(at));
         if let Some(commit) = &commit {
             let others = self.others_of(commit, wanted, &mut wrong)?;
-            notes.extend((!others.is_empty()).then_some(HookNote::Added(others)));
+            notes.extend((!others.is_empty()).then_some(CommitNote::Added(others)));
         }
         match commit.as_ref().map(|commit| own_trailers(&commit.message)) {
             None => wrong.push("the branch does not have it".to_owned()),
             Some(found) if found == said => {}
-            Some(found) if found.is_empty() => notes.push(HookNote::NoTrailers),
+            Some(found) if found.is_empty() => notes.push(CommitNote::NoTrailers),
             Some(_) => wrong.push("its trailers are not as bowline wrote them".to_owned()),
         }
         if count > 1 {
-            notes.push(HookNote::MoreCommits(count - 1));
+            notes.push(CommitNote::MoreCommits(count - 1));
         }
         Ok(ReadBack {
             commit,
@@ -253,7 +259,7 @@ impl Turn<'_> {
             dirty.retain(|path| wanted.edits.iter().any(|edit| edit.path == *path));
             if !dirty.is_empty() {
                 let dirty = dirty.into_iter().collect();
-                made.notes.push(HookNote::Uncommitted(dirty));
+                made.notes.push(CommitNote::Uncommitted(dirty));
             }
         }
         Ok(made)

@@ -17,6 +17,8 @@ pub enum Action {
     HistoryBack,
     /// Goes to the screen after, in the history of screens.
     HistoryForth,
+    /// Switch to the target that was connected to.
+    Switch,
     /// Draws everything anew.
     Redraw,
     /// Puts the program to sleep, as the shell does.
@@ -172,7 +174,7 @@ pub enum Action {
 #[rustfmt::skip]
 pub const WORDS: &[(&str, Action)] = &[
     ("quit", Action::Quit), ("leave", Action::Leave), ("back", Action::Back), ("interrupt", Action::Interrupt),
-    ("history-back", Action::HistoryBack), ("history-forth", Action::HistoryForth),
+    ("history-back", Action::HistoryBack), ("history-forth", Action::HistoryForth), ("switch", Action::Switch),
     ("redraw", Action::Redraw), ("suspend", Action::Suspend),
     ("up", Action::Up), ("down", Action::Down), ("left", Action::Left), ("right", Action::Right),
     ("page-up", Action::PageUp), ("page-down", Action::PageDown),
@@ -184,7 +186,7 @@ pub const WORDS: &[(&str, Action)] = &[
     ("faults-only", Action::FaultsOnly), ("pane", Action::Pane),
     ("command", Action::Command), ("filter", Action::Filter), ("jump", Action::Jump), ("help", Action::Help),
     ("copy", Action::Copy), ("copy-command", Action::CopyCommand),
-    ("promote", Action::Promote), ("rollback", Action::Rollback), ("hold", Action::Hold), ("unhold", Action::Unhold),
+    ("promote", Action::Promote), ("rollback", Action::Rollback), ("pin", Action::Hold), ("unpin", Action::Unhold),
     ("mark-bad", Action::MarkBad), ("mark-good", Action::MarkGood), ("undo", Action::Undo),
     ("deploy", Action::Deploy), ("collect", Action::Collect),
     ("confirm", Action::Confirm), ("apply", Action::Apply), ("plan-again", Action::PlanAgain),
@@ -200,10 +202,14 @@ pub const WORDS: &[(&str, Action)] = &[
     ("tour-next", Action::TourNext), ("tour-back", Action::TourBack), ("tour-off", Action::TourOff),
 ];
 
+/// Words that the keymaps of users may still name actions by.
+const OLD_WORDS: &[(&str, Action)] = &[("hold", Action::Hold), ("unhold", Action::Unhold)];
+
 impl Action {
     /// Finds the action that a word names.
     pub fn named(word: &str) -> Option<Self> {
-        let found = WORDS.iter().find(|(known, _)| *known == word);
+        let known = WORDS.iter().chain(OLD_WORDS);
+        let found = known.into_iter().find(|(known, _)| *known == word);
         found.map(|(_, action)| *action)
     }
 
@@ -293,5 +299,7 @@ mod tests {
             assert_eq!(action.word(), *word);
         }
         assert_eq!(Action::named("frobnicate"), None);
+        assert_eq!(Action::named("hold"), Some(Action::Hold));
+        assert_eq!(Action::named("unhold"), Some(Action::Unhold));
     }
 }

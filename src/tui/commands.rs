@@ -10,7 +10,7 @@ use super::effect::{Destination, Effect};
 use super::model::{Level, Model, Wish};
 use super::order::Order;
 use super::orders::{self, Wanted};
-use super::prompt::Offer;
+use super::prompt::{Offer, Over};
 use super::screens::{Screen, is_bad, since};
 use crate::engine::actions::rollback::Target;
 use crate::engine::audit::Span;
@@ -164,7 +164,10 @@ pub fn offers(
             contexts.map(|known| known.name.clone()).collect()
         }
         "ns" | "namespace" => {
-            if model.ground.namespaces.is_empty() && rest.is_empty() {
+            if let Some(Over::Prompt(prompt)) = &mut model.over
+                && model.ground.namespaces.is_empty()
+                && !std::mem::replace(&mut prompt.asked, true)
+            {
                 model.tickets += 1;
                 effects.push(Effect::Namespaces(model.tickets));
             }

@@ -7,7 +7,6 @@ use crossterm::event::KeyEvent;
 use tui_textarea::TextArea;
 
 use super::order::Prepared;
-use crate::api::release::Verdict;
 use crate::engine::plan::{Fact, Plan};
 use crate::engine::world::World;
 
@@ -16,6 +15,8 @@ use crate::engine::world::World;
 pub struct Demand {
     /// These words, in this order.
     pub words: Vec<String>,
+    /// The objects that the last word counts; None if the last word is a name.
+    pub counts: Option<&'static str>,
     /// Whether a reason has to follow.
     pub reason: bool,
     /// Whether what changes has to have been shown.
@@ -43,11 +44,12 @@ impl Demand {
         match prepared {
             Prepared::Moves(draft) => Self::of_moves(&draft.plan, world),
             Prepared::Mark(marking) => Self {
-                reason: marking.verdict == Verdict::Bad && marking.reason.is_none(),
+                reason: marking.needs_reason() && marking.reason.is_none(),
                 ..Self::default()
             },
             Prepared::Collection(collection) => Self {
                 words: vec![collection.going().count().to_string()],
+                counts: Some("objects"),
                 ..Self::default()
             },
         }
@@ -72,6 +74,7 @@ impl Demand {
         }
         Self {
             words,
+            counts: (count > 1).then_some("components"),
             reason: plan.lacks_reason().is_some(),
             shown: !changing().all(|item| first(&item.environment, &item.pin.namespace)),
         }
@@ -111,21 +114,31 @@ impl Demand {
     /// Reads what was typed: the reason, or what is missing.
     pub fn read(&self, typed: &str) -> Result<Option<String>, String> {
         let mut rest = typed.trim();
-        for word in &self.words {
+        for (at, word) in self.words.iter().enumerate() {
             let (first, after) = match rest.split_once(char::is_whitespace) {
                 Some((first, after)) => (first, after.trim_start()),
                 None => (rest, ""),
             };
             if first != word {
-                return Err(match first {
-                    "" => format!("type {word} to confirm"),
-                    other => format!("Type {word} (you typed {other})"),
+                let last = at + 1 == self.words.len();
+                return Err(match (first, self.counts.filter(|_| last)) {
+                    (_, Some(counted)) => {
+                        let after = if at > 0 { " after the name" } else { "" };
+                        format!("Type the number of {counted} ({word}){after}")
+                    }
+                    ("", None) => format!("type {word} to confirm"),
+                    (other, None) => format!("Type {word} (you typed {other})"),
                 });
             }
             rest = after;
         }
         match (rest, self.reason) {
-            ("", true) => Err("Add a reason after the name".to_owned()),
+            ("", true) => Err(match (self.words.is_empty(), self.counts) {
+                (true, _) => "Type a reason",
+                (false, None) => "Add a reason after the name",
+                (false, Some(_)) => "Add a reason after the number",
+            }
+            .to_owned()),
             ("", false) => Ok(None),
             (reason, _) => Ok(Some(reason.to_owned())),
         }
@@ -149,6 +162,8 @@ impl Confirmation {
 
     /// Shows as much of the text as another size has room for: the line remembers how far it was moved.
     pub fn resized(&mut self) {
+        // The complaint may have been about the size.
+        self.complaint = None;
         let cursor = self.line.cursor();
         let (row, column) = (cursor.0, cursor.1);
         let fresh = Self::new(self.demand.clone());
@@ -212,6 +227,7 @@ mod tests {
     fn what_is_typed_confirms_and_says_why() {
         let demand = |words: &[&str], reason| Demand {
             words: words.iter().map(|word| (*word).to_owned()).collect(),
+            counts: (words.last() == Some(&"3")).then_some("components"),
             reason,
             shown: true,
         };
@@ -257,13 +273,24 @@ mod tests {
             (
                 demand(&["production", "3"], false),
                 "production 2",
-                no("Type 3 (you typed 2)"),
+                no("Type the number of components (3) after the name"),
             ),
             (
                 demand(&["production", "3"], false),
                 "production",
-                no("type 3 to confirm"),
+                no("Type the number of components (3) after the name"),
             ),
+            (
+                demand(&["3"], false),
+                "ship",
+                no("Type the number of components (3)"),
+            ),
+            (
+                demand(&["3"], true),
+                "3",
+                no("Add a reason after the number"),
+            ),
+            (demand(&[], true), " ", no("Type a reason")),
             (demand(&[], true), "leaks", ok("leaks")),
             (demand(&[], false), "", Ok(None)),
         ] {

@@ -12,12 +12,14 @@ use jiff::Timestamp;
 
 use super::order::{Order, Prepared, quoted};
 use crate::api::audit::AuditEntry;
+use crate::embedded::tree::LeftOutPin;
 use crate::engine::apply::{Applied, ApplyError};
 use crate::engine::audit::Verdict;
 use crate::engine::collect::Collected;
 use crate::engine::diff::Diff;
 use crate::engine::repository::{Committed, Proposal, Pushed};
 use crate::engine::revisions::{Pinned, Revisions};
+use crate::engine::rules::Refusal;
 use crate::engine::world::Key;
 use crate::git::State;
 
@@ -59,6 +61,8 @@ pub enum Effect {
     Export(Ticket, PathBuf, String),
     /// Go to another context or namespace.
     Connect(Ticket, Destination),
+    /// Show the target that was connected to; the model shows it already.
+    Switch,
     /// Draw in the colours of a theme.
     Theme(String),
     /// Let writes pass on a protected context, for some time.
@@ -194,6 +198,17 @@ pub struct Destination {
     pub namespace: Option<String>,
 }
 
+impl Destination {
+    /// Names the destination in words.
+    pub fn words(&self) -> String {
+        match (&self.context, &self.namespace) {
+            (Some(context), _) => format!("context {context}"),
+            (None, Some(namespace)) => format!("namespace {namespace}"),
+            (None, None) => "the same place".to_owned(),
+        }
+    }
+}
+
 /// What a request brought.
 #[derive(Debug)]
 pub enum Answer {
@@ -259,16 +274,20 @@ pub struct Stands {
     pub state: State,
     /// What one can push to.
     pub remotes: Vec<String>,
+    /// The ReleasePins that a sparse checkout leaves out.
+    pub left_out: Vec<LeftOutPin>,
     /// Why what the cluster beside it says is not known; `None` where it is, or there is no cluster.
     pub cluster_trouble: Option<String>,
 }
 
 /// Why there is no plan, and what to do.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Refused {
     /// Why.
     pub why: Vec<String>,
-    /// What to do.
+    /// The rules that refuse it; their hints name keys.
+    pub refusals: Vec<Refusal>,
+    /// Hints that no refusal gives.
     pub hints: Vec<String>,
     /// Whether a person can go on by choosing a revision.
     pub chooses_revision: bool,

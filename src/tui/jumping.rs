@@ -179,7 +179,7 @@ mod tests {
             ("ledg", "ledger in production"),
             ("stag", "checkout-service in staging"),
             ("releas", "matrix > releases"),
-            ("cart prod", "matrix > pins"),
+            ("cart prod", "matrix > ReleasePins"),
             ("searchv770", "matrix > releases"),
             ("comlog", "matrix > command log"),
         ] {

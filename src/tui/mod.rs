@@ -9,6 +9,7 @@ mod commands;
 mod confirm;
 pub mod effect;
 pub mod filter;
+mod hints;
 pub mod jump;
 mod jumping;
 pub mod keymap;

@@ -38,7 +38,7 @@ pub enum Event {
     World(Vec<Touched>),
     /// A request was answered.
     Answer(Ticket, Answer),
-    /// Another target is in front, or why not.
+    /// Another target is connected to, or why not.
     Connected(Ticket, Result<Box<Ground>, String>),
     /// The target says who we are.
     Known(String),
@@ -141,6 +141,18 @@ impl Standing {
 }
 
 impl Ground {
+    /// Tells whether a sparse checkout leaves out the ReleasePin of a component in an environment.
+    pub fn leaves_out(&self, component: &str, environment: &str) -> bool {
+        let stands = self.repository.as_ref().and_then(|it| it.stands.as_ref());
+        stands.is_some_and(|stands| {
+            stands.left_out.iter().any(|pin| {
+                pin.namespace == self.namespace
+                    && pin.component == component
+                    && pin.environment == environment
+            })
+        })
+    }
+
     /// Says why nothing can be written at a moment, if so.
     pub fn unwritable(&self, now: Timestamp) -> Option<&str> {
         let armed = self.armed.is_some_and(|until| now < until);
@@ -213,6 +225,17 @@ impl Notice {
     }
 }
 
+/// A connection to another target, beside the one that is shown.
+#[derive(Clone, Debug)]
+pub struct Connecting {
+    /// The request for it.
+    pub ticket: Ticket,
+    /// The destination in words.
+    pub place: String,
+    /// The target, once it is connected to and waits for the user to switch; None until then.
+    pub ground: Option<Box<Ground>>,
+}
+
 /// Everything that the UI knows.
 pub struct Model {
     /// Where we are.
@@ -229,6 +252,8 @@ pub struct Model {
     pub pressed: Vec<Key>,
     /// What was said last.
     pub notice: Option<Notice>,
+    /// The connection to another target, until the user has switched to it.
+    pub connecting: Option<Connecting>,
     /// What is under way, and was.
     pub tasks: Vec<Task>,
     /// What was done, as commands.
@@ -255,6 +280,7 @@ impl Model {
             over: None,
             pressed: Vec::new(),
             notice: None,
+            connecting: None,
             tasks: Vec::new(),
             log: Vec::new(),
             typed: Vec::new(),
@@ -268,6 +294,13 @@ impl Model {
     /// Returns the screen in front.
     pub fn front(&self) -> &Screen {
         self.stack.last().expect("BUG: the matrix is always there")
+    }
+
+    /// Tells whether the user is in the middle of a plan, a prompt or a chord: keys that are typed for it must
+    /// not reach another target.
+    pub fn is_occupied(&self) -> bool {
+        let is_plan = |screen: &Screen| matches!(screen, Screen::Plan(_));
+        self.over.is_some() || !self.pressed.is_empty() || self.stack.iter().any(is_plan)
     }
 
     /// Notes that the terminal shows the model as it is now.

@@ -3,6 +3,7 @@
 //! Each order says the command line that does the same.
 
 use crate::api::release::Verdict;
+use crate::connect::Address;
 use crate::engine::actions::gc::{Collection, Gc};
 use crate::engine::actions::mark::{Mark, Marking};
 use crate::engine::actions::rollback::Target;
@@ -40,8 +41,8 @@ impl Order {
             Self::Move(desk::Order::Deploy { .. }) => "deploy",
             Self::Move(desk::Order::Promote(_)) => "promote",
             Self::Move(desk::Order::Rollback { .. }) => "rollback",
-            Self::Move(desk::Order::Pin(_)) => "hold",
-            Self::Move(desk::Order::Unpin(_)) => "unhold",
+            Self::Move(desk::Order::Pin(_)) => "pin",
+            Self::Move(desk::Order::Unpin(_)) => "unpin",
             Self::Move(desk::Order::Undo(_)) => "undo",
             Self::Move(desk::Order::Set(orders)) => orders
                 .first()
@@ -103,15 +104,24 @@ impl Order {
         }
     }
 
-    /// Returns the command line that does the same.
-    pub fn command_line(&self, reason: Option<&str>) -> String {
-        if let Self::Move(desk::Order::Set(orders)) = self {
-            let lines = orders.iter().map(|order| {
-                let order = Self::Move(order.clone());
-                order.command_line(reason)
-            });
-            return lines.collect::<Vec<_>>().join(" && ");
-        }
+    /// Returns the command lines that do the same on a target, as one line that can be pasted.
+    pub fn aimed(&self, reason: Option<&str>, address: &Address) -> String {
+        let lines = self.command_lines(reason);
+        let lines: Vec<String> = lines.iter().map(|line| address.bowline(line)).collect();
+        lines.join(" && ")
+    }
+
+    /// Returns the command lines that do the same; they do not name the target.
+    pub fn command_lines(&self, reason: Option<&str>) -> Vec<String> {
+        let orders = match self {
+            Self::Move(desk::Order::Set(orders)) => orders.iter(),
+            one => return vec![one.command_line(reason)],
+        };
+        let lines = orders.map(|order| Self::Move(order.clone()).command_lines(reason));
+        lines.flatten().collect()
+    }
+
+    fn command_line(&self, reason: Option<&str>) -> String {
         let mut words: Vec<String> = vec!["bowline".to_owned()];
         let mut add = |more: &[&str]| words.extend(more.iter().map(|word| quoted(word)));
         match self {
@@ -181,7 +191,7 @@ impl Order {
             Self::Move(desk::Order::Undo(undo)) => {
                 add(&["undo", &undo.component, "--environment", &undo.environment]);
             }
-            // A set is one line for each of its orders.
+            // A set is several command lines.
             Self::Move(desk::Order::Set(_)) => {}
             Self::Mark(mark) => add(&["mark", marking::word(mark.verdict), &mark.release]),
             Self::Collect(gc) => {
@@ -277,6 +287,7 @@ mod tests {
     use crate::engine::actions::pin::PinHold;
     use crate::engine::actions::promote::Promote;
     use crate::engine::actions::undo::Undo;
+    use crate::tui::still;
 
     #[test]
     fn an_order_is_also_a_command_line() {
@@ -353,7 +364,26 @@ mod tests {
                 "bowline mark bad cart-v1 '--reason=-5 % of orders'",
             ),
         ] {
-            assert_eq!(order.command_line(reason), expected);
+            assert_eq!(order.command_lines(reason), [expected]);
         }
+    }
+
+    #[test]
+    fn every_command_of_a_set_names_the_target() {
+        let undo = |component: &str| {
+            desk::Order::Undo(Undo {
+                component: component.into(),
+                environment: "dev".into(),
+            })
+        };
+        let set = Order::Move(desk::Order::Set(vec![undo("cart"), undo("ledger")]));
+        let target = "--context prod-eu --kubeconfig /home/ana/.kube/config --namespace shop";
+        assert_eq!(
+            set.aimed(Some("wrong one"), &still::ground().address),
+            format!(
+                "bowline undo cart --environment dev --reason 'wrong one' {target} && \
+                 bowline undo ledger --environment dev --reason 'wrong one' {target}"
+            )
+        );
     }
 }

@@ -18,8 +18,16 @@ use crate::engine::actions::undo::Undo;
 use crate::engine::desk;
 use crate::engine::world::{Key, World};
 
-/// What is said where nothing is selected in one environment: neither marks nor a release need be.
-const NOT_ONE: &str = "the marked cells are in several environments: mark cells of one environment, or press esc to clear the marks";
+/// Says why the selection has no environment.
+fn nowhere(subject: &Subject) -> String {
+    match &subject.release {
+        Some(release) => format!("{release} runs in no environment; select a cell of the matrix"),
+        None => {
+            "the marked rows are in several environments or in none; mark rows of one environment"
+                .to_owned()
+        }
+    }
+}
 
 /// What is wanted, or several things that could be.
 #[derive(Debug)]
@@ -58,8 +66,8 @@ pub fn of(
                 .place()
                 .ok_or_else(|| match subject.components.len() {
                     0 => "select a component first".to_owned(),
-                    1 => NOT_ONE.to_owned(),
-                    _ => "this action takes one component; esc clears the marks".to_owned(),
+                    1 => nowhere(subject),
+                    _ => "this action takes one component; unmark the others first".to_owned(),
                 })?;
             let (component, environment) =
                 (place.component.to_string(), place.environment.to_string());
@@ -96,7 +104,8 @@ fn places(subject: &Subject) -> Result<(&[Arc<str>], &str), String> {
     if subject.components.is_empty() {
         return Err("select a component first".to_owned());
     }
-    let environment = subject.environment.as_deref().ok_or(NOT_ONE)?;
+    let environment = subject.environment.as_deref();
+    let environment = environment.ok_or_else(|| nowhere(subject))?;
     Ok((&subject.components, environment))
 }
 
@@ -212,7 +221,7 @@ fn unhold_all(subject: &Subject, world: &World, ground: &Ground) -> Result<Wante
             1 => held.push(component.clone()),
             several => {
                 return Err(format!(
-                    "{component} has {several} holds in {environment}: lift them one at a time; esc clears the marks"
+                    "{component} has {several} holds in {environment}: remove them one at a time, without marks"
                 ));
             }
         }
@@ -232,6 +241,9 @@ fn unhold_all(subject: &Subject, world: &World, ground: &Ground) -> Result<Wante
 /// From the selected environment to the next.
 fn promote(subject: &Subject, world: &World, ground: &Ground) -> Result<Wanted, String> {
     let (_, environment) = places(subject)?;
+    if let Some(fault) = world.pipeline_fault(&ground.namespace) {
+        return Err(fault.to_string());
+    }
     let pipeline = world
         .pipeline(&ground.namespace)
         .ok_or("there is no DeploymentPipeline, so there are no promotion paths")?;
@@ -324,7 +336,7 @@ fn unhold(
         .ok_or_else(|| format!("{component} has no hold in {environment}"))
 }
 
-/// The release that is selected, or that counts where the cursor is.
+/// The release that is selected, or that is effective where the cursor is.
 fn mark(
     subject: &Subject,
     world: &World,
@@ -332,12 +344,13 @@ fn mark(
     now: Timestamp,
     verdict: Verdict,
 ) -> Result<Wanted, String> {
-    let counts = subject.place().and_then(|place| {
+    let effective = || {
+        let place = subject.place()?;
         let component = Key::new(&ground.namespace, &place.component);
         let pin = world.pin_of(&component, &place.environment)?;
         Some(pin.effective_release(now).to_owned())
-    });
-    let release = counts.or_else(|| subject.release.clone());
+    };
+    let release = subject.release.clone().or_else(effective);
     let release = release.ok_or("select a release first")?;
     Ok(Wanted::Order(Order::Mark(Mark { release, verdict })))
 }
@@ -369,7 +382,34 @@ fn denied_move(ground: &Ground, order: &desk::Order) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tui::still::Still;
+    use super::*;
+    use crate::tui::still::{Still, fleet, ground};
+
+    #[test]
+    fn without_an_environment_an_action_says_why() {
+        let subject = |components: &[&str], release: Option<&str>| Subject {
+            components: components.iter().map(|name| (*name).into()).collect(),
+            environment: None,
+            release: release.map(str::to_owned),
+        };
+        let (world, ground) = (fleet(), ground());
+        for (subject, expected) in [
+            (
+                subject(&["cart"], Some("cart-v0.8.6")),
+                "cart-v0.8.6 runs in no environment; select a cell of the matrix",
+            ),
+            (
+                subject(&["cart", "ledger"], None),
+                "the marked rows are in several environments or in none; mark rows of one environment",
+            ),
+            (subject(&[], None), "select a component first"),
+        ] {
+            for action in [Action::Promote, Action::Hold, Action::Undo] {
+                let found = of(action, &subject, &world, &ground, Timestamp::UNIX_EPOCH);
+                assert_eq!(found.unwrap_err(), expected, "{action:?}");
+            }
+        }
+    }
 
     #[test]
     fn a_set_leaves_out_what_is_not_deployed_there() {
@@ -377,7 +417,7 @@ mod tests {
         let still = still.shows("pin 4 components in development");
         still
             .keys("enter")
-            .shows("hold  4 components  in  development");
+            .shows("pin  4 components  in  development");
         let still = Still::fleet().keys("h * Z");
         still.shows("undo  5 components  in  staging");
     }

@@ -34,6 +34,8 @@ pub struct Prompt {
     pub before: String,
     /// The search, where somewhere to jump to is looked for.
     pub jump: Option<Box<Jump>>,
+    /// Whether this line has asked for the namespaces of the target.
+    pub asked: bool,
     /// The text that the offers complete, while a key goes from one offer to the next.
     pub stem: Option<String>,
 }
@@ -112,6 +114,7 @@ impl Prompt {
             recalled: None,
             before: text.to_owned(),
             jump: None,
+            asked: false,
             stem: None,
         }
     }

@@ -23,13 +23,20 @@ pub fn filter(model: &mut Model, now: Timestamp) {
             model.over = Some(Over::Prompt(Box::new(prompt)));
         }
         None => {
-            let words = format!("{} has no filter; {}", model.front().title(), {
-                match model.front() {
-                    Screen::Diff(_) => "n and N go to the next change and the one before",
-                    Screen::Matrix(_) => "wait until the target is read",
-                    _ => "esc goes back to the list, which has one",
+            let (front, keymap) = (model.front(), &model.look.keymap);
+            let keys = |action| keymap.keys_or_word(front.modes(), action);
+            let instead = match front {
+                Screen::Diff(_) => {
+                    let (next, before) = (keys(Action::NextHunk), keys(Action::PreviousHunk));
+                    format!("{next} and {before} go to the next change and the one before")
                 }
-            });
+                Screen::Matrix(_) => "wait until the target is read".to_owned(),
+                _ => format!(
+                    "{} goes back to the list, which has one",
+                    keys(Action::Back)
+                ),
+            };
+            let words = format!("{} has no filter; {instead}", front.title());
             super::update::say(model, now, super::model::Level::Info, words);
         }
     }
@@ -281,9 +288,10 @@ fn words(problem: Problem) -> String {
 
 /// Applies a filter to the screen in front; returns its first mistake.
 fn refilter(model: &mut Model, text: &str) -> Option<Problem> {
-    let read = match model.front().filters_text() {
-        true => filter::words(text),
-        false => filter::read(text),
+    let read = match model.front() {
+        Screen::Describe(_) => filter::words(text),
+        front if front.filters_text() => filter::list_words(text),
+        _ => filter::read(text),
     };
     if let Some(screen) = model.stack.last_mut() {
         screen.set_filter(read.filter);

@@ -58,7 +58,7 @@ pub fn pushed(model: &mut Model, now: Timestamp, pushed: Result<Pushed, Refused>
     };
     model.log.push(Logged {
         at: now,
-        bowline: line,
+        bowline: vec![line],
         kubectl: Vec::new(),
         outcome: words.clone(),
     });
@@ -80,11 +80,42 @@ mod tests {
         let stands = Box::new(Stands {
             state,
             remotes: vec!["origin".to_owned(), "fork".to_owned()],
+            left_out: Vec::new(),
             cluster_trouble: None,
         });
         still
             .hides("main")
             .tell(Event::Answer(0, Answer::Stands(stands)))
+    }
+
+    #[test]
+    fn a_pin_that_a_sparse_checkout_leaves_out_is_not_known() {
+        let left_out = crate::embedded::tree::LeftOutPin {
+            namespace: "shop".to_owned(),
+            name: "notifier-development".to_owned(),
+            component: "notifier".to_owned(),
+            environment: "development".to_owned(),
+        };
+        let stands = Stands {
+            state: on_main(),
+            remotes: Vec::new(),
+            left_out: vec![left_out],
+            cluster_trouble: None,
+        };
+        let row = |still: &Still| {
+            let screen = still.screen();
+            let row = screen.lines().find(|line| line.contains("notifier"));
+            row.unwrap().to_owned()
+        };
+        let still = still(on_main());
+        assert!(row(&still).contains('·'), "{}", row(&still));
+        let still = still
+            .tell(Event::Answer(0, Answer::Stands(Box::new(stands))))
+            .shows("not checked out, so the release is not known: notifier in development");
+        assert!(!row(&still).contains('·'), "{}", row(&still));
+        assert!(row(&still).contains('?'), "{}", row(&still));
+        let still = still.keys("/").keys("\"notifier\"").keys("enter h h h");
+        still.shows("The ReleasePin of notifier in development is not checked out");
     }
 
     fn on_main() -> State {
@@ -101,6 +132,7 @@ mod tests {
             let stands = Stands {
                 state: on_main(),
                 remotes: Vec::new(),
+                left_out: Vec::new(),
                 cluster_trouble: why.map(str::to_owned),
             };
             Event::Answer(0, Answer::Stands(Box::new(stands)))

@@ -4,6 +4,8 @@
 //! A key draws at once. A change that watches tell of draws at most once in [`FRAME`], and only if it can be
 //! seen. While nothing happens nothing is drawn but an age that turns over.
 
+use std::collections::VecDeque;
+use std::io::Write;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +17,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
-use super::effect::{Destination, Effect};
+use super::effect::{Answer, Destination, Effect, Ticket};
 use super::looks::{self, variable};
 use super::model::{Event, Ground, Level, Model, Standing};
 use super::runner::{self, Runner, Session};
@@ -31,9 +33,12 @@ use crate::controllers::beside::Beside;
 use crate::engine::world::Source;
 use crate::engine::world::feed::Touched;
 use crate::resolve::git::Git;
+use crate::text;
 
 /// What watches tell is drawn at most this often.
 const FRAME: Duration = Duration::from_millis(16);
+/// A first connection that takes longer says so.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// How long the terminal may take to say what its background is.
 const BACKGROUND: Duration = Duration::from_millis(60);
 
@@ -80,8 +85,7 @@ pub async fn open(
         asks_cluster_later: true,
         ..options
     };
-    // Who cannot connect at all is told on a terminal that was left alone.
-    let connection = connect::connect(&options, &environment).await?;
+    let connection = first(&options, &environment).await?;
     let term = variable(&environment, "TERM").unwrap_or_default();
     let in_tmux = variable(&environment, "TMUX").is_some();
     let (terminal, mut events) = Terminal::open(&term, in_tmux, start.mouse)?;
@@ -92,8 +96,8 @@ pub async fn open(
     };
     let (look, faults) = looks::look(&start, &wanted, &environment, background);
     let size = terminal.size()?;
-    let (sender, answers) = mpsc::unbounded_channel();
-    let link = Link::to(connection, &options, &environment, &git, &sender);
+    let (sender, late) = mpsc::unbounded_channel();
+    let link = Link::to(connection, &options, &environment, &git);
     let mut model = Model::new(
         ground(&link.session, &environment, &options),
         look,
@@ -119,7 +123,23 @@ pub async fn open(
         connecting: None,
         drawn: None,
     };
-    screen.run(events, answers).await
+    screen.run(events, late).await
+}
+
+/// Connects before bowline takes over the terminal: a credential plugin may ask for a password on it, and the
+/// shell shows an error. If the target is slow, a line names the target.
+async fn first(options: &Options, environment: &Environment) -> Result<Connection, RunError> {
+    let mut connecting = std::pin::pin!(connect::connect(options, environment));
+    tokio::select! {
+        made = &mut connecting => return Ok(made?),
+        () = tokio::time::sleep(PATIENCE) => {}
+    }
+    let place = options.context.as_ref();
+    let place = place.map_or("the target".to_owned(), |name| format!("context {name}"));
+    let line = format!("connecting to {}; ctrl-c stops\n", text::line(&place));
+    // Without a place to say it, bowline waits silently.
+    let _ = std::io::stderr().write_all(line.as_bytes());
+    Ok(connecting.await?)
 }
 
 /// A target that is followed, with what runs beside it.
@@ -128,11 +148,15 @@ struct Link {
     runner: Runner,
     versions: watch::Receiver<u64>,
     touched: std::pin::Pin<Box<dyn Stream<Item = Touched> + Send>>,
+    /// The events of this target alone: after a switch, the model gets none of them for the other target.
+    answers: UnboundedReceiver<Event>,
+    introducing: JoinHandle<()>,
     beside: Option<JoinHandle<()>>,
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
+        self.introducing.abort();
         // What is cut off here is done by whoever runs the controllers next.
         if let Some(beside) = &self.beside {
             beside.abort();
@@ -141,13 +165,7 @@ impl Drop for Link {
 }
 
 impl Link {
-    fn to(
-        connection: Connection,
-        options: &Options,
-        environment: &Environment,
-        git: &Git,
-        sender: &UnboundedSender<Event>,
-    ) -> Self {
+    fn to(connection: Connection, options: &Options, environment: &Environment, git: &Git) -> Self {
         let is_ours = connection.readonly.is_none();
         let beside = (is_ours && matches!(connection.target, Target::Embedded { .. })).then(|| {
             let (connection, options, environment, git) = (
@@ -170,14 +188,34 @@ impl Link {
         });
         let planes = DataPlanes::of(&connection, options, environment);
         let session = Arc::new(Session::start(connection, git.clone(), planes));
-        runner::introduce(&session, sender);
+        let (sender, answers) = mpsc::unbounded_channel();
         Self {
+            introducing: runner::introduce(&session, &sender),
             versions: session.feed.versions(),
             touched: Box::pin(session.feed.touched()),
-            runner: Runner::new(session.clone(), sender.clone()),
+            runner: Runner::new(session.clone(), sender),
             session,
+            answers,
             beside,
         }
+    }
+
+    /// Leaves the target; only the results of writes that are still under way are passed on.
+    fn leave(mut self, late: UnboundedSender<Event>) {
+        let (_, none) = mpsc::unbounded_channel();
+        let mut answers = std::mem::replace(&mut self.answers, none);
+        drop(self);
+        tokio::spawn(async move {
+            while let Some(event) = answers.recv().await {
+                if matches!(
+                    event,
+                    Event::Answer(_, Answer::Applied(_) | Answer::Pushed(_))
+                ) {
+                    // Nobody listens any more where the program ends.
+                    let _ = late.send(event);
+                }
+            }
+        });
     }
 }
 
@@ -185,6 +223,7 @@ struct Loop {
     terminal: Terminal,
     model: Model,
     link: Link,
+    /// Takes the results of writes to targets that were left.
     sender: UnboundedSender<Event>,
     options: Options,
     environment: Environment,
@@ -194,15 +233,17 @@ struct Loop {
     drawn: Option<Glimpse>,
 }
 
-/// A target that is being connected to; dropping it ends that.
+/// A target that is being connected to, or that waits for the user; dropping it ends that.
 struct Connecting {
+    ticket: Ticket,
     task: JoinSet<Result<Connection, connect::Error>>,
     options: Options,
+    made: Option<Connection>,
 }
 
 /// Waits for the connection to another target; without one, the future never ends.
 async fn finished(connecting: &mut Option<Connecting>) -> Result<Connection, String> {
-    let Some(connecting) = connecting else {
+    let Some(connecting) = connecting.as_mut().filter(|it| it.made.is_none()) else {
         return std::future::pending().await;
     };
     match connecting.task.join_next().await {
@@ -222,7 +263,7 @@ impl Loop {
     async fn run(
         &mut self,
         mut events: Events,
-        mut answers: UnboundedReceiver<Event>,
+        mut late: UnboundedReceiver<Event>,
     ) -> Result<(), RunError> {
         // What the watches have brought before anybody looked.
         self.tell(Event::World(Vec::new())).await?;
@@ -252,20 +293,22 @@ impl Loop {
                     drawn = Instant::now();
                     stale = false;
                 }
-                answer = answers.recv() => {
+                answer = self.link.answers.recv() => {
                     let mut next = answer;
                     while let Some(event) = next {
                         if let Going::Out = self.tell(event).await? {
                             return Ok(());
                         }
-                        next = answers.try_recv().ok();
+                        next = self.link.answers.try_recv().ok();
                     }
                     stale = true;
                 }
+                Some(event) = late.recv() => {
+                    self.tell(event).await?;
+                    stale = true;
+                }
                 made = finished(&mut self.connecting) => {
-                    if let Some(Connecting { options, .. }) = self.connecting.take() {
-                        self.connected(made, options);
-                    }
+                    self.connected(made).await?;
                     stale = true;
                 }
                 _ = self.link.versions.changed() => stale |= self.follow().await?,
@@ -334,11 +377,12 @@ impl Loop {
 
     /// Lets the model take in an event, and does what it wants.
     async fn tell(&mut self, event: Event) -> Result<Going, RunError> {
-        let effects = {
-            let world = self.link.session.feed.world();
-            update(&mut self.model, &world, self.link.session.now(), event)
-        };
-        for effect in effects {
+        let mut effects = VecDeque::from(self.update(event));
+        while let Some(effect) = effects.pop_front() {
+            if matches!(&effect, Effect::Cancel(ticket) if self.is_connecting(*ticket)) {
+                self.connecting = None;
+                continue;
+            }
             let Some(effect) = self.link.runner.run(effect) else {
                 continue;
             };
@@ -358,11 +402,26 @@ impl Loop {
                         self.warn(error.to_string());
                     }
                 }
-                Effect::Connect(_, destination) => self.connect(destination),
+                Effect::Connect(ticket, destination) => self.connect(ticket, destination),
+                Effect::Switch => {
+                    self.switch();
+                    effects.extend(self.update(Event::World(Vec::new())));
+                }
                 _ => {}
             }
         }
         Ok(Going::On)
+    }
+
+    /// Tells the model an event; returns the effects.
+    fn update(&mut self, event: Event) -> Vec<Effect> {
+        let world = self.link.session.feed.world();
+        update(&mut self.model, &world, self.link.session.now(), event)
+    }
+
+    fn is_connecting(&self, ticket: Ticket) -> bool {
+        let connecting = self.connecting.as_ref();
+        connecting.is_some_and(|connecting| connecting.ticket == ticket)
     }
 
     /// Draws in the colours of a theme; what is wrong in its file is said.
@@ -390,13 +449,8 @@ impl Loop {
     }
 
     /// Begins to go to another context or namespace, beside the keyboard; of several, the last is gone to.
-    fn connect(&mut self, destination: Destination) {
+    fn connect(&mut self, ticket: Ticket, destination: Destination) {
         let mut options = self.options.clone();
-        let place = match (&destination.context, &destination.namespace) {
-            (Some(context), _) => format!("context {context}"),
-            (None, Some(namespace)) => format!("namespace {namespace}"),
-            (None, None) => "the same place".to_owned(),
-        };
         if destination.context.is_some() {
             options.context = destination.context;
             options.embedded = None;
@@ -405,35 +459,50 @@ impl Loop {
         if destination.namespace.is_some() {
             options.namespace = destination.namespace;
         }
-        let now = self.link.session.now();
-        let words = format!("connecting to {place}");
-        say(&mut self.model, now, Level::Info, words);
         let environment = self.environment.clone();
         let mut task = JoinSet::new();
         let wanted = options.clone();
         task.spawn(async move { connect::connect(&wanted, &environment).await });
-        self.connecting = Some(Connecting { task, options });
+        self.connecting = Some(Connecting {
+            ticket,
+            task,
+            options,
+            made: None,
+        });
     }
 
-    /// Goes where a connect led; where it failed, everything stays as it is.
-    fn connected(&mut self, made: Result<Connection, String>, options: Options) {
-        let now = self.link.session.now();
-        match made {
-            Err(why) => say(&mut self.model, now, Level::Error, why),
-            Ok(connection) => {
-                let link = Link::to(
-                    connection,
-                    &options,
-                    &self.environment,
-                    &self.git,
-                    &self.sender,
-                );
-                self.link = link;
-                self.options = options;
-                let ground = ground(&self.link.session, &self.environment, &self.options);
-                let _ = self.sender.send(Event::Connected(0, Ok(Box::new(ground))));
-            }
+    /// Tells the model what became of a connect. The connection waits until the model switches to it.
+    async fn connected(&mut self, made: Result<Connection, String>) -> Result<(), RunError> {
+        let Some(connecting) = &mut self.connecting else {
+            return Ok(());
+        };
+        let ticket = connecting.ticket;
+        let made = made.map(|connection| {
+            let ground = ground_of(&connection, "", &self.environment, &connecting.options);
+            connecting.made = Some(connection);
+            Box::new(ground)
+        });
+        if made.is_err() {
+            self.connecting = None;
         }
+        self.tell(Event::Connected(ticket, made)).await?;
+        Ok(())
+    }
+
+    /// Follows the target that the model shows from now on. No key is read between the two.
+    fn switch(&mut self) {
+        let Some(Connecting {
+            made: Some(connection),
+            options,
+            ..
+        }) = self.connecting.take()
+        else {
+            return;
+        };
+        let link = Link::to(connection, &options, &self.environment, &self.git);
+        let left = std::mem::replace(&mut self.link, link);
+        left.leave(self.sender.clone());
+        self.options = options;
     }
 
     /// Draws a frame; returns when something on it turns over by itself.
@@ -461,7 +530,16 @@ async fn until(at: Option<Instant>) {
 
 /// Says where we are.
 pub(super) fn ground(session: &Session, environment: &Environment, options: &Options) -> Ground {
-    let connection = &session.connection;
+    let who = session.who.read().unwrap_or_else(PoisonError::into_inner);
+    ground_of(&session.connection, &who.user, environment, options)
+}
+
+fn ground_of(
+    connection: &Connection,
+    user: &str,
+    environment: &Environment,
+    options: &Options,
+) -> Ground {
     let target = match &connection.target {
         Target::Context { name, .. } => name.clone(),
         Target::Pod => "in this pod".to_owned(),
@@ -483,12 +561,7 @@ pub(super) fn ground(session: &Session, environment: &Environment, options: &Opt
         target,
         address: Address::of(connection, options, environment),
         namespace: connection.namespace.clone(),
-        user: session
-            .who
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .user
-            .clone(),
+        user: user.to_owned(),
         readonly: connection.readonly.clone(),
         protected: connection.is_protected(),
         armed: None,

@@ -220,7 +220,8 @@ impl Runner {
             | Effect::Redraw
             | Effect::Copy(_)
             | Effect::Theme(_)
-            | Effect::Connect(..)) => return Some(other),
+            | Effect::Connect(..)
+            | Effect::Switch) => return Some(other),
         }
         None
     }
@@ -267,10 +268,10 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
         return tell(Answer::Planned(Err(Refused {
             hints: error.hint().into_iter().collect(),
             why: vec![error.to_string()],
-            chooses_revision: false,
+            ..Refused::default()
         })));
     }
-    let cleared = match commits::begin(session).await {
+    let cleared = match commits::begin(session, &order).await {
         Ok(cleared) => cleared,
         Err(refused) => return tell(Answer::Planned(Err(refused))),
     };
@@ -283,8 +284,8 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
     let operation = uuid::Uuid::new_v4().to_string();
     let asked = session.asked(operation, None);
     let refused = |refusal: Refusal| Refused {
-        hints: refusal.hint().into_iter().collect(),
         why: vec![refusal.to_string()],
+        refusals: vec![refusal],
         ..Refused::default()
     };
     let planned = match order {
@@ -302,8 +303,9 @@ async fn plan(session: &Session, ticket: Ticket, order: Order, events: &Unbounde
             Ok(draft) => Ok(Prepared::Moves(Box::new(draft))),
             Err(NoDraft::Refused(refusals)) => Err(Refused {
                 why: refusals.iter().map(ToString::to_string).collect(),
-                hints: refusals.iter().filter_map(Refusal::hint).collect(),
                 chooses_revision: refusals.iter().all(Refusal::is_about_last_good),
+                refusals,
+                ..Refused::default()
             }),
             Err(NoDraft::Target(error)) => Err(explain(&error).into()),
             Err(NoDraft::Reference(error)) => Err(Refused {
@@ -452,7 +454,8 @@ async fn rights(
 }
 
 /// Asks the target who we are until it answers, and tells; and where its work tree stands, if it has one.
-pub fn introduce(session: &Arc<Session>, events: &UnboundedSender<Event>) {
+/// Aborting the returned task ends the question.
+pub fn introduce(session: &Arc<Session>, events: &UnboundedSender<Event>) -> JoinHandle<()> {
     commits::follow(session, events);
     let (session, events) = (session.clone(), events.clone());
     tokio::spawn(async move {
@@ -468,5 +471,5 @@ pub fn introduce(session: &Arc<Session>, events: &UnboundedSender<Event>) {
         let user = said.user.clone();
         *session.who.write().unwrap_or_else(PoisonError::into_inner) = said;
         let _ = events.send(Event::Known(user));
-    });
+    })
 }

@@ -292,6 +292,7 @@ fn ticket(effect: &Effect) -> Option<Ticket> {
         | Effect::Copy(_)
         | Effect::Theme(_)
         | Effect::Cancel(_)
+        | Effect::Switch
         | Effect::Arm(_) => None,
     }
 }
@@ -340,6 +341,28 @@ fn the_matrix_is_quiet_but_for_what_is_wrong() {
         .shows("2 of 5 ready, web CrashLoopBackOff")
         .shows("Last good v1.2.1")
         .golden_in("matrix", &LARGE_SIZES, &LOOKS);
+}
+
+#[test]
+fn a_cause_that_cannot_be_read_says_why_and_is_not_asked_for_again() {
+    let asked = |still: &Still| {
+        let effects = still.effects.iter();
+        effects
+            .filter(|effect| matches!(effect, Effect::Revisions(..)))
+            .count()
+    };
+    let why = "ana may not list auditentries.bowline.dev";
+    let still = Still::fleet().answer(|_| Answer::Revisions(Err(why.to_owned())));
+    let before = asked(&still);
+    let words = "cannot read who made it effective: ana may not list auditentries";
+    let still = still
+        .tell(Event::Tick)
+        .tell(Event::Tick)
+        .shows(words)
+        .hides("loading who made it");
+    assert_eq!(asked(&still), before, "a tick asks nothing");
+    let still = still.keys("h l").shows(words);
+    assert!(asked(&still) > before, "a key asks again");
 }
 
 #[test]

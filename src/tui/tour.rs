@@ -145,10 +145,10 @@ const STEPS: &[Step] = &[
     },
     Step {
         title: "a hold",
-        words: "Confirm the promotion, or cancel it with {back}. Then press {hold} on any cell to pin it, \
-                and choose how long: the hold stops every change until it ends or {unhold} removes it. Colleagues work here too; \
+        words: "Confirm the promotion, or cancel it with {back}. Then press {pin} on any cell to pin it, \
+                and choose how long: the hold stops every change until it ends or {unpin} removes it. Colleagues work here too; \
                 the line above the keys shows their changes.",
-        done: |seen| seen.is_planned("hold"),
+        done: |seen| seen.is_planned("pin"),
         astray: None,
     },
     Step {

@@ -4,9 +4,9 @@ use crossterm::event::KeyEvent;
 use jiff::Timestamp;
 
 use super::action::{Action, Mode};
-use super::effect::{Answer, Effect, Stands};
+use super::effect::{Answer, Effect, Stands, Ticket};
 use super::keymap::{Key, Step};
-use super::model::{Event, Level, Model, Notice, Subject, Turn, Wish};
+use super::model::{Connecting, Event, Ground, Level, Model, Notice, Subject, Turn, Wish};
 use super::order::Order;
 use super::orders::{self, Wanted};
 use super::prompt::{Over, Prompt, PromptKind};
@@ -30,7 +30,7 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
         Event::Mouse(mouse) => super::mouse::used(model, world, now, mouse, &mut effects),
         Event::World(touched) => {
             tasks::follow(&mut model.tasks, world);
-            // Every screen follows, also those behind: going back shows the present.
+            // Every screen follows, also those behind and those that were left: going there shows the present.
             each(model, world, now, &mut effects, |screen, turn| {
                 screen.touched(&touched, turn);
             });
@@ -47,25 +47,90 @@ pub fn update(model: &mut Model, world: &World, now: Timestamp, event: Event) ->
                 screen.touched(&[], turn);
             });
         }
-        Event::Connected(_, Ok(ground)) => {
-            model.ground = *ground;
-            model.stack.truncate(0);
-            model.stack.push(Screen::Matrix(Box::default()));
-            model.forth.clear();
-            model.over = None;
-            let words = format!(
-                "now in {}, namespace {}",
-                model.ground.target, model.ground.namespace
-            );
-            say(model, now, Level::Info, words);
-        }
-        Event::Connected(_, Err(why)) => say(model, now, Level::Error, why),
+        Event::Connected(ticket, made) => connected(model, world, now, ticket, made, &mut effects),
     }
     tour::follow(model);
     effects
 }
 
-/// Lets every screen have a turn.
+/// Takes a connection to another target: switches to it, or lets it wait while the user is in the middle of
+/// something. `world` is the read model of the target that is shown.
+fn connected(
+    model: &mut Model,
+    world: &World,
+    now: Timestamp,
+    ticket: Ticket,
+    made: Result<Box<Ground>, String>,
+    effects: &mut Vec<Effect>,
+) {
+    let is_occupied = model.is_occupied();
+    let Some(connecting) = model.connecting.as_mut().filter(|it| it.ticket == ticket) else {
+        return;
+    };
+    match made {
+        Err(why) => {
+            model.connecting = None;
+            say(model, now, Level::Error, why);
+        }
+        Ok(ground) => {
+            connecting.ground = Some(ground);
+            match is_occupied {
+                true => {
+                    let words = waiting(model);
+                    say(model, now, Level::Warning, words);
+                }
+                false => switch(model, world, now, effects),
+            }
+        }
+    }
+}
+
+/// Says which key switches to the target that was connected to.
+fn waiting(model: &Model) -> String {
+    let place = model.connecting.as_ref().map_or("", |it| &it.place);
+    let modes = &[Mode::Global];
+    let keys = model.look.keymap.keys_for(modes, Action::Switch);
+    let keys = keys.unwrap_or_default();
+    format!("connected to {place}: finish or close this first, then {keys} switches to it")
+}
+
+/// Switches to the target that was connected to.
+fn switch(model: &mut Model, world: &World, now: Timestamp, effects: &mut Vec<Effect>) {
+    let waits = model.connecting.take();
+    let Some(ground) = waits.as_ref().and_then(|it| it.ground.clone()) else {
+        let words = match &waits {
+            Some(connecting) => format!("still connecting to {}", connecting.place),
+            None => "no other target is connected; :ctx NAME connects to one".to_owned(),
+        };
+        model.connecting = waits;
+        return say(model, now, Level::Info, words);
+    };
+    tasks::leave(&mut model.tasks, world, &model.ground);
+    model.ground = *ground;
+    tasks::arrive(&mut model.tasks, &model.ground);
+    model.stack = vec![Screen::Matrix(Box::default())];
+    model.forth.clear();
+    model.over = None;
+    effects.push(Effect::Switch);
+    let words = format!(
+        "now in {}, namespace {}",
+        model.ground.target, model.ground.namespace
+    );
+    say(model, now, Level::Info, words);
+}
+
+/// Drops the connection to another target; tells whether there was one.
+fn drop_connection(model: &mut Model, now: Timestamp, effects: &mut Vec<Effect>) -> bool {
+    let Some(connecting) = model.connecting.take() else {
+        return false;
+    };
+    effects.push(Effect::Cancel(connecting.ticket));
+    let words = format!("the connection to {} is dropped", connecting.place);
+    say(model, now, Level::Info, words);
+    true
+}
+
+/// Lets every screen have a turn, also those that were left and can be gone to again.
 fn each(
     model: &mut Model,
     world: &World,
@@ -73,12 +138,13 @@ fn each(
     effects: &mut Vec<Effect>,
     mut tell: impl FnMut(&mut Screen, &mut Turn<'_>),
 ) {
-    for at in 0..model.stack.len() {
+    for at in 0..model.stack.len() + model.forth.len() {
         turn(model, world, now, at, effects, &mut tell);
     }
 }
 
-/// Lets one screen have a turn, and fulfils its wishes.
+/// Lets one screen have a turn, and fulfils its wishes; after the screens of the stack come those that were
+/// left, whose wishes nobody sees.
 fn turn<T>(
     model: &mut Model,
     world: &World,
@@ -92,7 +158,7 @@ fn turn<T>(
         now,
         ground: &model.ground,
         size: model.size,
-        body: super::view::body(model),
+        body: super::view::body(model, now),
         look: &model.look,
         tasks: &model.tasks,
         log: &model.log,
@@ -100,14 +166,16 @@ fn turn<T>(
         wishes: Vec::new(),
         tickets: &mut model.tickets,
     };
-    let told = tell(model.stack.get_mut(at)?, &mut turn);
+    let is_left = at >= model.stack.len();
+    let mut screens = model.stack.iter_mut().chain(&mut model.forth);
+    let told = tell(screens.nth(at)?, &mut turn);
     let Turn {
         effects: wanted,
         wishes,
         ..
     } = turn;
     effects.extend(wanted);
-    for wish in wishes {
+    for wish in wishes.into_iter().filter(|_| !is_left) {
         fulfil(model, world, now, wish, effects);
     }
     Some(told)
@@ -152,6 +220,11 @@ pub(super) fn fulfil(
         }
         Wish::Connect(destination) => {
             model.tickets += 1;
+            model.connecting = Some(Connecting {
+                ticket: model.tickets,
+                place: destination.words(),
+                ground: None,
+            });
             effects.push(Effect::Connect(model.tickets, destination));
         }
         Wish::Type(text) => {
@@ -251,12 +324,9 @@ fn pressed(
             let unknown = Key::print(&model.pressed);
             model.pressed.clear();
             if !modes.contains(&Mode::Text) {
-                say(
-                    model,
-                    now,
-                    Level::Info,
-                    format!("{unknown} has no action here; ? lists the keys"),
-                );
+                let keys = model.look.keymap.keys_or_word(modes, Action::Help);
+                let words = format!("{unknown} has no action here; {keys} lists the keys");
+                say(model, now, Level::Info, words);
             }
         }
     }
@@ -297,16 +367,26 @@ pub(super) fn run(
         return;
     }
     match action {
+        Action::Interrupt if drop_connection(model, now, effects) => {}
+        Action::Back if model.stack.len() == 1 && drop_connection(model, now, effects) => {}
+        Action::Switch if model.is_occupied() => {
+            let words = match &model.connecting {
+                Some(_) => waiting(model),
+                None => "no other target is connected; :ctx NAME connects to one".to_owned(),
+            };
+            say(model, now, Level::Warning, words);
+        }
+        Action::Switch => switch(model, world, now, effects),
         Action::Quit if model.stack.len() > 1 => close(model),
         Action::Quit | Action::Leave => quit(model, now, effects),
         Action::Back | Action::HistoryBack => close(model),
         Action::Interrupt => match model.stack.len() {
-            1 => say(
-                model,
-                now,
-                Level::Info,
-                "no operation is running; q quits bowline",
-            ),
+            1 => {
+                let keymap = &model.look.keymap;
+                let keys = keymap.keys_or_word(model.front().modes(), Action::Quit);
+                let words = format!("no operation is running; {keys} quits bowline");
+                say(model, now, Level::Info, words);
+            }
             _ => close(model),
         },
         Action::HistoryForth => {
@@ -404,7 +484,10 @@ fn answered(
             let trouble = |stands: &Stands| stands.cluster_trouble.clone();
             let known = repository.stands.as_deref().and_then(trouble);
             let news = trouble(&stands).filter(|why| known.as_ref() != Some(why));
-            repository.stands = Some(stands);
+            let known = repository.stands.replace(stands);
+            if let Some(words) = left_out(model, known.as_deref()) {
+                say(model, now, Level::Warning, words);
+            }
             if let Some(why) = news {
                 let words = format!("the cluster beside the repository: {why}");
                 say(model, now, Level::Warning, words);
@@ -414,7 +497,7 @@ fn answered(
         Answer::Pushed(pushed) => return super::pushing::pushed(model, now, pushed),
         answer => Some(answer),
     };
-    for at in (0..model.stack.len()).rev() {
+    for at in (0..model.stack.len() + model.forth.len()).rev() {
         let Some(given) = answer.take() else {
             return;
         };
@@ -425,15 +508,35 @@ fn answered(
     }
 }
 
+/// Names the ReleasePins that a sparse checkout leaves out, if they are others than before.
+fn left_out(model: &Model, known: Option<&Stands>) -> Option<String> {
+    let stands = model.ground.repository.as_ref()?.stands.as_ref()?;
+    let before = known.map_or(&[][..], |known| &known.left_out);
+    if stands.left_out.is_empty() || stands.left_out == before {
+        return None;
+    }
+    let namespace = &model.ground.namespace;
+    let here = stands.left_out.iter();
+    let here = here.filter(|pin| pin.namespace == *namespace);
+    let names = here.map(|pin| format!("{} in {}", pin.component, pin.environment));
+    let names: Vec<String> = names.collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "not checked out, so the release is not known: {}; git sparse-checkout add their directories",
+            names.join(", ")
+        )
+    })
+}
+
 /// Notes what became of a plan, whether its screen is open or not.
 fn settle(model: &mut Model, now: Timestamp, ticket: u64, became: &super::effect::Became) {
     let Some(task) = model.tasks.iter_mut().find(|task| task.ticket == ticket) else {
         return;
     };
     let outcome = Outcome::of(&task.prepared, became);
-    task.state = outcome.task();
+    task.settle(outcome.task(), &model.ground);
     let mut logged = outcome.logged(task, now);
-    logged.aim(&model.ground);
+    logged.aim(&task.target);
     let level = match outcome.is_done() {
         true => Level::Done,
         false => Level::Error,

@@ -25,10 +25,13 @@ const FOOT: u16 = 1;
 pub const FRAME: u16 = HEAD + FOOT;
 
 /// Returns the columns and the rows that the frame leaves to a screen.
-pub fn body(model: &Model) -> (u16, u16) {
+pub fn body(model: &Model, now: Timestamp) -> (u16, u16) {
     let (width, height) = model.size;
     let tour = tour::height(model, width, height);
-    (width, height.saturating_sub(FRAME + tour))
+    let room = height.saturating_sub(FRAME + tour);
+    let said = told(model, width, room, now).len();
+    let said = u16::try_from(said).unwrap_or(u16::MAX);
+    (width, room.saturating_sub(said))
 }
 
 /// Draws everything; returns when something drawn turns over by itself.
@@ -124,6 +127,14 @@ fn header(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         if !part.is_empty() {
             parts.push((need, apart(part, Role::Text)));
         }
+    }
+    if let Some(connecting) = &model.connecting {
+        let word = match connecting.ground {
+            Some(_) => "connected",
+            None => "connecting",
+        };
+        let words = format!("{word} to {}", connecting.place);
+        parts.push((6, apart(&words, Role::Progressing)));
     }
     let banner = match (armed, ground.unwritable(now)) {
         (Some(left), _) => Some((left, Role::Armed)),

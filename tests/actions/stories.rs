@@ -289,7 +289,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
         ends(&format!("{gc} --dry-run"), 0, "claimed ").await;
     }
     shop.release("cart", "0", "cart-0").await;
-    ends(&format!("{gc} --dry-run"), 3, "no pin names it").await;
+    ends(&format!("{gc} --dry-run"), 3, "no ReleasePin names it").await;
     ends(gc, 5, "--confirm deletes them").await;
     let collected = ends(
         &format!("releases {gc} --confirm --reason space"),
@@ -297,7 +297,7 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
         "freed",
     )
     .await;
-    // Nobody claims cart-1 on a repository, and no pin names it.
+    // Nobody claims cart-1 on a repository, and no ReleasePin names it.
     let mut removed: Vec<&str> = collected.out.lines().collect();
     removed.sort_unstable();
     let expected = [

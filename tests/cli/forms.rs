@@ -84,7 +84,7 @@ fn every_verb_that_prints_a_result_prints_it_as_json_too() {
         ),
         ("mark bad cart-2 --reason leaks", 0, "/mark", "bad"),
         ("mark bad cart-2 --reason leaks", 0, "/result", "unchanged"),
-        ("mark good cart-2", 0, "/result", "done"),
+        ("mark good cart-2 --reason mended", 0, "/result", "done"),
         (
             "release create cart --version 3",
             0,
@@ -152,7 +152,7 @@ fn every_verb_that_prints_a_result_prints_it_as_json_too() {
     // The same objects by name, for a pipe.
     for (line, out) in [
         (
-            "mark good cart-2 -o name",
+            "mark good cart-2 --reason mended -o name",
             "release.openchoreo.dev/cart-2\n",
         ),
         ("status -o name", "component.openchoreo.dev/cart\n"),

@@ -10,6 +10,8 @@ mod diff;
 mod exits;
 mod forms;
 mod hostile;
+#[cfg(unix)]
+mod image;
 mod kinds;
 #[cfg(unix)]
 mod readme;

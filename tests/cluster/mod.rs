@@ -315,7 +315,12 @@ impl Cluster {
             "current-context": "test",
         });
         let path = self.path(&format!("kubeconfig-{user}"));
-        fs::write(&path, kubeconfig.to_string()).expect("a kubeconfig in the cluster's directory");
+        // Other tests read the file meanwhile: it is there whole or not at all.
+        let mut new = tempfile::NamedTempFile::new_in(self.directory.path())
+            .expect("a new file in the cluster's directory");
+        std::io::Write::write_all(&mut new, kubeconfig.to_string().as_bytes())
+            .expect("a kubeconfig in the cluster's directory");
+        new.persist(&path).expect("a kubeconfig by its name");
         path
     }
 

@@ -3,7 +3,18 @@
 use std::process::Command;
 use std::sync::Arc;
 
+use bowline::api::{ReleasePin, labels};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, DeleteParams, PostParams};
+use kube::runtime::wait::await_condition;
+
+use crate::HANG;
 use crate::cluster::Cluster;
+use crate::install::{bowline, gone};
+use crate::place::{Place, Target};
+use crate::process::{Process, system_namespace};
+use crate::uninstall::delete_kinds;
 use crate::user::Ran;
 
 pub async fn a_verb_names_the_kinds_that_a_cluster_does_not_have(cluster: Arc<Cluster>) {
@@ -31,4 +42,40 @@ pub async fn a_verb_names_the_kinds_that_a_cluster_does_not_have(cluster: Arc<Cl
     let ran = run("get releasepins").await;
     assert_eq!(ran.code, 5, "{}", ran.err);
     assert_eq!(run("get deployments").await.code, 0);
+}
+
+pub async fn a_controller_waits_for_the_kinds_that_a_cluster_does_not_have(cluster: Arc<Cluster>) {
+    let target = Target::new(&Place::Cluster(cluster.clone()), "controller-waits").await;
+    let target = Arc::new(target);
+    system_namespace(&target).await;
+    let process = Process::start(&target, "early", target.flags()).await;
+    process.until_it_leads(&target).await;
+    let ran = bowline(&cluster, "install").await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    // It begins by itself.
+    let pins: Api<ReleasePin> = Api::namespaced(target.client(), &target.namespace);
+    let pin = crate::shop::pin("cart", "dev", "cart-1");
+    pins.create(&PostParams::default(), &pin).await.unwrap();
+    let seen = |pin: Option<&ReleasePin>| pin.is_some_and(|pin| pin.status.is_some());
+    let seen = await_condition(pins, "cart-dev", seen);
+    let seen = tokio::time::timeout(HANG, seen).await;
+    seen.unwrap_or_else(|_| panic!("{}", process.log()))
+        .unwrap();
+    let log = process.log();
+    let lines = log.lines();
+    let said = lines.filter(|line| line.contains("context test does not have the kinds "));
+    let said: Vec<&str> = said.collect();
+    assert_eq!(said.len(), 1, "{log}");
+    assert!(said[0].contains("bowline install installs them"), "{log}");
+    process.kill();
+    let leases: Api<Lease> = Api::namespaced(target.client(), labels::SYSTEM_NAMESPACE);
+    let now = DeleteParams::default();
+    leases.delete(labels::CONTROLLER_LEASE, &now).await.unwrap();
+    let ran = bowline(&cluster, "uninstall --yes").await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    delete_kinds(&cluster, None).await;
+    let namespaces: Api<Namespace> = Api::all(target.client());
+    let system = labels::SYSTEM_NAMESPACE;
+    namespaces.delete(system, &now).await.unwrap();
+    gone(namespaces, system).await;
 }

@@ -4,25 +4,30 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use bowline::api::{Component, DataPlane};
-use kube::api::{Api, ListParams};
+use bowline::api::{Component, DataPlane, ReleasePin, RenderedRelease};
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use kube::api::{Api, DeleteParams, ListParams};
+use kube::runtime::wait::await_condition;
 
+use crate::HANG;
+use crate::install::gone;
+use crate::pins::is_ready;
 use crate::place::Target;
+use crate::process::{Process, system_namespace};
 
-pub async fn the_readme_applies_the_example_with_kubectl_and_with_bowline(target: Arc<Target>) {
+/// Runs the commands of the block of the page that begins with some words.
+async fn run_block(target: &Target, begins: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let readme = std::fs::read_to_string(root.join("deploy/examples/README.md")).unwrap();
-    let commands = readme.lines().filter(|line| {
-        let applies = line.starts_with("kubectl apply ") || line.starts_with("bowline apply ");
-        applies && !line.contains("--embedded")
-    });
-    let commands: Vec<&str> = commands.collect();
-    assert_eq!(commands.len(), 2, "{commands:?}");
-    for line in commands {
+    let page = std::fs::read_to_string(root.join("deploy/examples/README.md")).unwrap();
+    let lines = page.lines().skip_while(|line| !line.starts_with(begins));
+    let lines: Vec<&str> = lines.take_while(|line| *line != "```").collect();
+    assert!(!lines.is_empty(), "no block begins with {begins}");
+    for line in lines {
         let mut words = line.split_whitespace();
         let mut command = match words.next() {
             Some("kubectl") => target.kubectl(),
-            _ => Command::new(env!("CARGO_BIN_EXE_bowline")),
+            Some("bowline") => Command::new(env!("CARGO_BIN_EXE_bowline")),
+            other => panic!("{other:?} is no command"),
         };
         command.args(words).args(target.flags()).current_dir(root);
         let ran = tokio::task::spawn_blocking(move || command.output().unwrap());
@@ -30,6 +35,29 @@ pub async fn the_readme_applies_the_example_with_kubectl_and_with_bowline(target
         let said = String::from_utf8_lossy(&ran.stderr);
         assert!(ran.status.success(), "{line}: {said}");
     }
+}
+
+pub async fn the_readme_deploys_the_example_with_bowline_and_applies_it_with_kubectl(
+    target: Arc<Target>,
+) {
+    system_namespace(&target).await;
+    let process = Process::start(&target, "controller", target.flags()).await;
+    // `flags` writes the kubeconfig again; a controller that leads has read it.
+    process.until_it_leads(&target).await;
+    run_block(&target, "kubectl create priorityclass").await;
+    let pins: Api<ReleasePin> = Api::default_namespaced(target.client());
+    // The first by the command, the others because they deploy themselves.
+    let deployed = ["product-catalog", "checkout-service", "frontend"];
+    let deployed = deployed.map(|component| format!("{component}-development"));
+    for name in &deployed {
+        let ready = |pin: Option<&ReleasePin>| pin.is_some_and(is_ready);
+        let ready = await_condition(pins.clone(), name, ready);
+        if tokio::time::timeout(HANG, ready).await.is_err() {
+            let pin = pins.get_opt(name).await.unwrap();
+            panic!("{name} is not ready: {pin:?}\n{}", process.log());
+        }
+    }
+    run_block(&target, "kubectl apply --server-side").await;
     let components: Api<Component> = Api::default_namespaced(target.client());
     let components = components.list(&ListParams::default()).await.unwrap();
     assert_eq!(components.items.len(), 6);
@@ -41,4 +69,15 @@ pub async fn the_readme_applies_the_example_with_kubectl_and_with_bowline(target
             "it runs on the cluster itself"
         );
     }
+    // Others deploy the example too.
+    let now = DeleteParams::default();
+    let rendered: Api<RenderedRelease> = Api::default_namespaced(target.client());
+    for name in &deployed {
+        pins.delete(name, &now).await.unwrap();
+        rendered.delete(name, &now).await.unwrap();
+        gone(rendered.clone(), name).await;
+    }
+    let classes: Api<PriorityClass> = Api::all(target.client());
+    classes.delete("shop-critical", &now).await.unwrap();
+    assert_eq!(process.stop().await.code(), Some(0));
 }

@@ -20,6 +20,11 @@ use crate::user::{Ran, ended};
 
 /// Runs the program as somebody who may do everything.
 pub async fn bowline(cluster: &Cluster, line: &str) -> Ran {
+    bowline_to(cluster, line, Stdio::piped()).await
+}
+
+/// Runs the program as somebody who may do everything, and lets it print to `out`.
+pub async fn bowline_to(cluster: &Cluster, line: &str, out: Stdio) -> Ran {
     let home = tempfile::tempdir().unwrap();
     let run = Command::new(env!("CARGO_BIN_EXE_bowline"))
         .args(line.split_whitespace())
@@ -27,7 +32,7 @@ pub async fn bowline(cluster: &Cluster, line: &str) -> Ran {
         .env("HOME", home.path())
         .env("KUBECONFIG", cluster.kubeconfig())
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
+        .stdout(out)
         .stderr(Stdio::piped())
         .spawn();
     ended(run.unwrap()).await

@@ -99,6 +99,8 @@ pub async fn one_acts_at_a_time(target: Arc<Target>) {
         let mut flags = proxies[proxy].flags(&target);
         // Other proofs have pins too.
         flags.push(format!("--namespace={}", target.namespace));
+        // Long enough that a busy machine does not cost the leader its lease.
+        flags.push("--lease-duration=5s".to_owned());
         flags
     };
     let first = Process::start(&target, "first", flags(0)).await;

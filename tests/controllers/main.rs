@@ -39,9 +39,10 @@ mod quiet;
 mod uninstall;
 mod values;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use cluster::{Cluster, Options};
@@ -80,15 +81,15 @@ async fn whole_cluster() -> Option<Place> {
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // Side by side they would measure each other.
-    arguments.test_threads.get_or_insert(1);
+    // The short forms wait for servers more than they compute; the long ones measure, one at a time.
+    arguments.test_threads.get_or_insert(sized(3, 1));
     // Those that need nothing but a real cluster, with everything on it.
     let on_cluster = proofs![Target;
         node::pods_become_ready,
         leadership::one_acts_at_a_time,
         quiet::a_second_look_writes_nothing,
         planes::a_second_cluster_is_reached_through_the_kubeconfig_of_the_data_planes,
-        examples::the_readme_applies_the_example_with_kubectl_and_with_bowline,
+        examples::the_readme_deploys_the_example_with_bowline_and_applies_it_with_kubectl,
     ];
     // Those that are about an embedded store.
     let on_embedded = proofs![Target;
@@ -103,6 +104,7 @@ fn main() -> ExitCode {
     // Those that need a cluster of their own, with nothing of bowline on it.
     let on_bare = proofs![Cluster;
         absent::a_verb_names_the_kinds_that_a_cluster_does_not_have,
+        absent::a_controller_waits_for_the_kinds_that_a_cluster_does_not_have,
         install::a_cluster_gets_and_loses_everything,
         install::what_others_created_is_not_touched,
         install::deploy_is_what_is_installed,
@@ -112,6 +114,8 @@ fn main() -> ExitCode {
         uninstall::running_workloads_match_the_promise_of_each_step,
         uninstall::workloads_survive_the_deletion_of_a_kind,
         uninstall::finalizers_stay_while_a_controller_acts,
+        uninstall::the_hint_for_a_kind_that_is_being_deleted_works,
+        uninstall::a_denial_has_its_exit_code,
     ];
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let wanted =
@@ -129,10 +133,11 @@ fn main() -> ExitCode {
     let bare = match any(Box::new(
         on_bare.iter().map(|(name, _)| format!("bare::{name}")),
     )) {
-        true => runtime.block_on(Cluster::start(Options {
-            controllers: true,
-            ..Options::default()
-        })),
+        true => runtime.block_on(async {
+            let mut cluster = Cluster::start(Options::default()).await?;
+            cluster.start_node().await;
+            Some(cluster)
+        }),
         false => None,
     };
     let bare = bare.map(Arc::new);
@@ -154,15 +159,43 @@ fn main() -> ExitCode {
         });
         trials.push(trial.with_ignored_flag(missing));
     }
+    // These share a cluster, so they run one after the other, beside the trials before them.
+    let (mut turns, mut waiting) = (Vec::new(), Vec::new());
     for (name, run) in on_bare {
-        let (cluster, runtime) = (bare.clone(), runtime.handle().clone());
-        let missing = cluster.is_none();
-        let trial = Trial::test(format!("bare::{name}"), move || {
-            let cluster = cluster.ok_or_else(|| Failed::from("there is no such target here"))?;
-            runtime.block_on(run(cluster));
-            Ok(())
+        let name = format!("bare::{name}");
+        let (done, result) = mpsc::channel();
+        if let Some(cluster) = bare.clone().filter(|_| wanted(&name)) {
+            turns.push((run, cluster, done));
+        }
+        waiting.push((name, result));
+    }
+    let handle = runtime.handle().clone();
+    let turns = Mutex::new(Some(move || {
+        for (run, cluster, done) in turns {
+            let turn = AssertUnwindSafe(|| handle.block_on(run(cluster)));
+            let _ = done.send(catch_unwind(turn).is_ok());
+        }
+    }));
+    let start = Arc::new(move || {
+        if let Some(turns) = turns.lock().unwrap().take() {
+            std::thread::spawn(turns);
+        }
+    });
+    // The long forms measure: nothing runs beside them.
+    if sized(true, false) {
+        start();
+    }
+    for (name, result) in waiting {
+        let start = start.clone();
+        let trial = Trial::test(name, move || {
+            start();
+            match result.recv() {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(Failed::from("it panicked; the message is above")),
+                Err(_) => Err(Failed::from("there is no such target here")),
+            }
         });
-        trials.push(trial.with_ignored_flag(missing));
+        trials.push(trial.with_ignored_flag(bare.is_none()));
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     // The servers end here, before the process does.

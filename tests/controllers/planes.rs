@@ -76,7 +76,13 @@ pub async fn a_second_cluster_is_reached_through_the_kubeconfig_of_the_data_plan
     let process = Process::start(&target, "controller", flags).await;
     until(&shop, &process, "Ready", "False", "bowline-kubeconfig").await;
 
-    std::fs::copy(second.kubeconfig_of(USERS[0]), &file).unwrap();
+    // A token that the second cluster refuses, then one that it takes: nobody restarts the controller.
+    let valid = std::fs::read_to_string(second.kubeconfig_of(USERS[0])).unwrap();
+    let expired = valid.replace(&second.token(USERS[0]), "expired");
+    assert_ne!(expired, valid);
+    std::fs::write(&file, expired).unwrap();
+    until(&shop, &process, "Ready", "False", "nauthorized").await;
+    std::fs::write(&file, valid).unwrap();
     until(&shop, &process, "Ready", "True", "").await;
     let namespace = shop.namespace_of("dev");
     let deployed: Api<ConfigMap> = Api::namespaced(second.client(), &namespace);

@@ -25,8 +25,18 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a controller of a target under a name, with a lease of one second.
+    /// Starts a controller of a target under a name, with a lease of one second unless the flags name another.
     pub async fn start(target: &Target, name: &str, flags: Vec<String>) -> Self {
+        let mut own = vec!["--listen=127.0.0.1:0".to_owned()];
+        let is_lease = |flag: &String| flag.starts_with("--lease-duration");
+        if !flags.iter().any(is_lease) {
+            own.push("--lease-duration=1s".to_owned());
+        }
+        Self::start_with(target, name, [own, flags].concat()).await
+    }
+
+    /// Starts a controller under a name, with these flags alone. They choose a free port.
+    pub async fn start_with(target: &Target, name: &str, flags: Vec<String>) -> Self {
         let home = target.home.path().join(name);
         std::fs::create_dir_all(&home).unwrap();
         let log = home.join("log");
@@ -36,7 +46,7 @@ impl Process {
             .open(&log)
             .unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_bowline"))
-            .args(["controller", "--listen=127.0.0.1:0", "--lease-duration=1s"])
+            .arg("controller")
             .args(flags)
             .current_dir(&home)
             .env_clear()

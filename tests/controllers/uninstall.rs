@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bowline::api::{ReleasePin, RenderedRelease, labels};
+use bowline::api::{
+    Component, ComponentTypeDefinition, ReleasePin, RenderedRelease, Workload, labels,
+};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -14,17 +16,27 @@ use serde_json::json;
 
 use crate::HANG;
 use crate::cluster::Cluster;
-use crate::install::{bowline, gone};
+use crate::install::{bowline, bowline_to, gone};
 use crate::pins::is_ready;
 use crate::place::{Place, Target};
 use crate::process::Process;
 use crate::shop::Shop;
 use crate::user::Ran;
 
-/// The environments that the component runs in.
+/// The environments that the components run in.
 const RUNS_IN: [&str; 2] = ["dev", "prod"];
+/// The components: cart is a ConfigMap, web a Deployment.
+const COMPONENTS: [&str; 2] = ["cart", "web"];
+/// How many ReleasePins and RenderedReleases that makes.
+const ALL: usize = 4;
 
-/// A component that runs in two environments of a cluster where bowline is installed.
+/// The names of the ReleasePins and RenderedReleases.
+fn names() -> impl Iterator<Item = String> {
+    let all = |component| RUNS_IN.map(|environment| format!("{component}-{environment}"));
+    COMPONENTS.into_iter().flat_map(all)
+}
+
+/// Two components that run in two environments of a cluster where bowline is installed.
 struct Scene {
     cluster: Arc<Cluster>,
     target: Arc<Target>,
@@ -40,6 +52,27 @@ impl Scene {
         let shop = Shop::open(&target, &["cart"]).await;
         shop.data_plane().await;
         shop.pin("cart", "prod", "cart-1").await;
+        let labels = json!({"app": "${metadata.name}"});
+        let template = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "${metadata.name}"},
+            "spec": {
+                "replicas": 1, "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {"containers": [{"name": "main", "image": "${workload.image}"}]},
+                },
+            },
+        });
+        let spec = json!({"workloadType": "deployment", "resources": [{"id": "server", "template": template}]});
+        shop.create::<ComponentTypeDefinition>("server", spec).await;
+        let spec = json!({"componentType": "deployment/server"});
+        shop.create::<Component>("web", spec).await;
+        let spec = json!({"image": "shop/web:0"});
+        shop.create::<Workload>("web", spec).await;
+        shop.release("web", "1", "web-1").await;
+        for environment in RUNS_IN {
+            shop.pin("web", environment, "web-1").await;
+        }
         Self {
             cluster: cluster.clone(),
             target,
@@ -84,8 +117,7 @@ impl Scene {
 
     /// Waits until everything runs, and returns the workloads by their uids.
     async fn ready(&self) -> Vec<String> {
-        for environment in RUNS_IN {
-            let name = format!("cart-{environment}");
+        for name in names() {
             let ready = |pin: Option<&ReleasePin>| pin.is_some_and(is_ready);
             let ready = await_condition(self.shop.pins(), &name, ready);
             if tokio::time::timeout(HANG, ready).await.is_err() {
@@ -97,7 +129,8 @@ impl Scene {
         self.running().await
     }
 
-    /// The uids of the workloads that run and are not being deleted.
+    /// The uids of the workloads that run and are not being deleted; a Deployment also has its
+    /// generation, because a rollout changes it.
     async fn running(&self) -> Vec<String> {
         let mut found = Vec::new();
         for environment in RUNS_IN {
@@ -106,8 +139,27 @@ impl Scene {
             let map = maps.get_opt("cart").await.unwrap();
             let map = map.filter(|map| map.metadata.deletion_timestamp.is_none());
             found.extend(map.and_then(|map| map.uid()));
+            let deployments: Api<Deployment> = Api::namespaced(self.target.client(), &namespace);
+            let web = deployments.get_opt("web").await.unwrap();
+            let web = web.filter(|web| web.metadata.deletion_timestamp.is_none());
+            found.extend(web.map(|web| format!("{:?} {:?}", web.uid(), web.metadata.generation)));
         }
         found
+    }
+
+    /// Waits until the controller has claimed every RenderedRelease.
+    async fn until_claimed(&self) {
+        for name in names() {
+            let is_claimed = |it: Option<&RenderedRelease>| {
+                let mut finalizers = it.iter().flat_map(|it| it.finalizers());
+                finalizers.any(|it| it == labels::DATAPLANE_CLEANUP)
+            };
+            let claimed = await_condition(self.rendered(), &name, is_claimed);
+            let claimed = tokio::time::timeout(HANG, claimed).await;
+            claimed
+                .unwrap_or_else(|_| panic!("{name}: {}", crate::process::logs(&self.target)))
+                .unwrap();
+        }
     }
 
     fn rendered(&self) -> Api<RenderedRelease> {
@@ -128,8 +180,7 @@ impl Scene {
 
     /// Waits until the controller says that it does not clean up.
     async fn stopped(&self, why: &str) {
-        for environment in RUNS_IN {
-            let name = format!("cart-{environment}");
+        for name in names() {
             let is_stopped = |it: Option<&RenderedRelease>| {
                 let status = it.and_then(|it| it.status.as_ref());
                 let mut conditions = status.iter().flat_map(|status| &status.conditions);
@@ -149,8 +200,13 @@ impl Scene {
 
     /// Makes the ReleasePins again that went with their kind.
     async fn pin_again(&self) {
-        for (environment, release) in [("dev", "cart-2"), ("prod", "cart-1")] {
-            let pin = crate::shop::pin("cart", environment, release);
+        for (component, environment, release) in [
+            ("cart", "dev", "cart-2"),
+            ("cart", "prod", "cart-1"),
+            ("web", "dev", "web-1"),
+            ("web", "prod", "web-1"),
+        ] {
+            let pin = crate::shop::pin(component, environment, release);
             let pins = self.shop.pins();
             pins.create(&Default::default(), &pin).await.unwrap();
         }
@@ -165,7 +221,7 @@ impl Scene {
 }
 
 /// Deletes a kind, or all of bowline's, and waits until they are gone.
-async fn delete_kinds(cluster: &Cluster, name: Option<&str>) {
+pub async fn delete_kinds(cluster: &Cluster, name: Option<&str>) {
     let kinds: Api<CustomResourceDefinition> = Api::all(cluster.client());
     let ours = ListParams::default().labels(&format!("{}=bowline", labels::PART_OF));
     let found = kinds.list_metadata(&ours).await.unwrap();
@@ -189,8 +245,8 @@ pub async fn running_workloads_match_the_promise_of_each_step(cluster: Arc<Clust
     let scene = Scene::open(&cluster, "uninstall-promise").await;
     let first = scene.controller("first").await;
     let running = scene.ready().await;
-    assert_eq!(running.len(), 2);
-    assert_eq!(scene.claimed().await, (2, 0));
+    assert_eq!(running.len(), ALL);
+    assert_eq!(scene.claimed().await, (ALL, 0));
 
     // Nobody confirms: nothing changes.
     let ran = bowline(&cluster, "uninstall").await;
@@ -203,17 +259,41 @@ pub async fn running_workloads_match_the_promise_of_each_step(cluster: Arc<Clust
         scene.target.namespace
     );
     assert!(ran.out.contains(&line), "{}", ran.out);
-    assert_eq!(scene.claimed().await, (2, 0));
+    assert_eq!(scene.claimed().await, (ALL, 0));
 
     // Keep: the workloads stay, and nothing is left that could remove them.
     let ran = scene.beside_a_pod(first, "uninstall --yes").await;
     assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
     offers_no_damage(&ran);
-    assert_eq!(scene.claimed().await, (0, 2));
+    assert_eq!(scene.claimed().await, (0, ALL));
     assert_eq!(scene.running().await, running);
     let ran = bowline(&cluster, "uninstall --yes").await;
     assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{}", ran.err);
     offers_no_damage(&ran);
+
+    // Install again while the kinds are there: the RenderedReleases are claimed again, and nothing changes.
+    // A full or closed stdout stops neither command.
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let ran = bowline_to(&cluster, "install", full.unwrap().into()).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let line = "warning: the result could not be printed";
+    assert!(ran.err.contains(line), "{}", ran.err);
+    let again = scene.controller("again").await;
+    scene.until_claimed().await;
+    assert_eq!(scene.ready().await, running);
+    let deployments: Api<Deployment> =
+        Api::namespaced(scene.target.client(), labels::SYSTEM_NAMESPACE);
+    let kubelet = async {
+        gone(deployments, "bowline-controller").await;
+        assert_eq!(again.stop().await.code(), Some(0));
+    };
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let uninstall = bowline_to(&cluster, "uninstall --yes", writer.into());
+    let ((), ran) = futures::join!(kubelet, uninstall);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(scene.claimed().await, (0, ALL));
+    assert_eq!(scene.running().await, running);
 
     // The kinds can go, and the garbage collector takes nothing along that runs.
     delete_kinds(&cluster, Some(ReleasePin::crd_name())).await;
@@ -233,7 +313,7 @@ pub async fn running_workloads_match_the_promise_of_each_step(cluster: Arc<Clust
     assert_eq!((ran.code, ran.out.as_str()), (5, ""), "{}", ran.err);
     assert!(ran.err.contains("no controller runs"), "{}", ran.err);
     assert_eq!(scene.running().await, running);
-    assert_eq!(scene.claimed().await, (2, 0));
+    assert_eq!(scene.claimed().await, (ALL, 0));
 
     // Remove: nothing is left.
     let third = scene.controller("third").await;
@@ -262,8 +342,7 @@ pub async fn workloads_survive_the_deletion_of_a_kind(cluster: Arc<Cluster>) {
     delete_kinds(&cluster, Some(ReleasePin::crd_name())).await;
     let ran = bowline(&cluster, "install").await;
     assert_eq!(ran.code, 0, "{}", ran.err);
-    for environment in RUNS_IN {
-        let name = format!("cart-{environment}");
+    for name in names() {
         let now = DeleteParams::default();
         scene.rendered().delete(&name, &now).await.unwrap();
     }
@@ -308,6 +387,58 @@ pub async fn workloads_survive_the_deletion_of_a_kind(cluster: Arc<Cluster>) {
     scene.clear().await;
 }
 
+pub async fn the_hint_for_a_kind_that_is_being_deleted_works(cluster: Arc<Cluster>) {
+    let scene = Scene::open(&cluster, "uninstall-hint").await;
+    let first = scene.controller("first").await;
+    let running = scene.ready().await;
+    first.kill();
+    scene.kubectl("delete crd releases.core.choreo.dev --wait=false");
+    let ran = bowline(&cluster, "install").await;
+    assert_eq!(ran.code, 5, "{}", ran.err);
+    assert!(ran.err.contains("--remove-running"), "{}", ran.err);
+    let ran = bowline(&cluster, "uninstall --remove-running --yes").await;
+    assert_eq!(ran.code, 5, "{}", ran.err);
+    assert_eq!(scene.running().await, running);
+
+    // The command of the hint, as it is printed.
+    let mut hints = ran.err.lines();
+    let command = hints.find_map(|line| Some(line.split_once(": bowline controller ")?.1));
+    let flags = command.unwrap_or_else(|| panic!("{}", ran.err));
+    let flags = flags.split_whitespace().map(str::to_owned).collect();
+    let here = Process::start_with(&scene.target, "here", flags).await;
+    here.until_it_leads(&scene.target).await;
+    let ran = bowline(&cluster, "uninstall --remove-running --yes -o json").await;
+    assert_eq!(ran.code, 0, "{}{}\n{}", ran.out, ran.err, here.log());
+    let said: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let objects = said["objects"].as_array().unwrap();
+    let label = format!("ReleasePin {}/cart-prod", scene.target.namespace);
+    let pin = objects.iter().find(|it| it["name"] == label.as_str());
+    assert_eq!(pin.unwrap()["result"], "deleted", "{said}");
+    assert_eq!(scene.running().await, [""; 0]);
+    here.kill();
+    scene.clear().await;
+}
+
+pub async fn a_denial_has_its_exit_code(cluster: Arc<Cluster>) {
+    let home = tempfile::tempdir().unwrap();
+    for line in ["install", "uninstall --yes"] {
+        let run = std::process::Command::new(env!("CARGO_BIN_EXE_bowline"))
+            .args(line.split_whitespace())
+            .env_clear()
+            .env("HOME", home.path())
+            .env(
+                "KUBECONFIG",
+                cluster.kubeconfig_of(crate::cluster::USERS[0]),
+            )
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn();
+        let ran = crate::user::ended(run.unwrap()).await;
+        assert_eq!(ran.code, 6, "{line}: {}", ran.err);
+    }
+}
+
 pub async fn finalizers_stay_while_a_controller_acts(cluster: Arc<Cluster>) {
     let scene = Scene::open(&cluster, "uninstall-acting").await;
     // Nothing ends this one with the Deployment.
@@ -316,12 +447,12 @@ pub async fn finalizers_stay_while_a_controller_acts(cluster: Arc<Cluster>) {
     let ran = bowline(&cluster, "uninstall --yes --timeout 5s").await;
     assert_eq!(ran.code, 5, "{}{}", ran.out, ran.err);
     assert!(ran.err.contains("a controller still acts"), "{}", ran.err);
-    assert_eq!(scene.claimed().await, (2, 0));
+    assert_eq!(scene.claimed().await, (ALL, 0));
     // It goes on where it ended.
     assert_eq!(outside.stop().await.code(), Some(0));
     let ran = bowline(&cluster, "uninstall --yes").await;
     assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
-    assert_eq!(scene.claimed().await, (0, 2));
+    assert_eq!(scene.claimed().await, (0, ALL));
     assert_eq!(scene.running().await, running);
     scene.clear().await;
 }

@@ -194,6 +194,9 @@ pub async fn print_needs_no_cluster(cluster: Arc<Cluster>) {
         .spawn();
     let ran = ended(run.unwrap()).await;
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    let (head, _) = ran.out.split_once("---\n").unwrap();
+    assert!(head.lines().all(|line| line.starts_with('#')), "{head}");
+    assert!(head.contains("Kubernetes 1.36"), "{head}");
     let documents = ran.out.split("---\n").skip(1);
     let printed: Vec<Value> = documents
         .map(|document| serde_yaml::from_str(document).unwrap())

@@ -184,8 +184,56 @@ async fn reading_a_store_creates_none_and_changes_none() {
     let namespace = json!({"metadata": {"name": "new"}});
     let (code, answer) = send(&store, "POST", "/api/v1/namespaces", &namespace).await;
     assert!(code >= 400, "{answer}");
+    let listed = listing(&folder.path().join("new"));
+    assert_eq!(listed, ["store.db"], "while it is read");
     drop(store);
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    assert_eq!(listing(&folder.path().join("new")), ["store.db"]);
+}
+
+/// Lists the names in a folder.
+fn listing(folder: &Path) -> Vec<String> {
+    let found = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = found
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn a_reader_of_a_closed_store_sees_what_is_written_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    stored(&path).await;
+    let reader = Embedded::open_readonly(&path, "ana").await.unwrap();
+    let (code, _) = send(&reader, "GET", "/api/v1/namespaces/new", &Value::Null).await;
+    assert_eq!(code, 404);
+    let writer = open(&path).await;
+    let namespace = json!({"metadata": {"name": "new"}});
+    let (code, answer) = send(&writer, "POST", "/api/v1/namespaces", &namespace).await;
+    assert_eq!(code, 201, "{answer}");
+    let (code, answer) = send(&reader, "GET", "/api/v1/namespaces/new", &Value::Null).await;
+    assert_eq!(code, 200, "{answer}");
+}
+
+#[tokio::test]
+async fn an_empty_file_with_a_log_beside_it_is_truncated_and_not_a_new_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let log = folder.path().join("store.db-wal");
+    std::fs::write(&path, "").unwrap();
+    std::fs::write(&log, "newest changes").unwrap();
+    for said in [
+        refused(&path).await,
+        match Embedded::open_readonly(&path, "ana").await {
+            Err(error) => error.to_string(),
+            Ok(_) => panic!("it was opened"),
+        },
+    ] {
+        assert!(said.contains("is truncated: it has 0 of"), "{said}");
+    }
+    assert_eq!(std::fs::read(&log).unwrap(), b"newest changes");
 }
 
 #[tokio::test]

@@ -192,7 +192,7 @@ fn pin_story(user: &User<'_>) {
         "{out}"
     );
     assert!(
-        said.contains("release cart-") && said.contains(" made"),
+        said.contains("release cart-") && said.contains(" created"),
         "{said}"
     );
 

@@ -224,7 +224,7 @@ pub async fn nothing_foreign_steers_the_terminal(target: Arc<Target>) {
         (0, "revisions list cart/dev"),
         (3, "unpin cart -e dev --dry-run"),
         (5, "rollback cart -e dev --to cart-1 --dry-run"),
-        (3, "mark good cart-2 --dry-run"),
+        (3, "mark good cart-2 --reason x --dry-run"),
         (0, "gc --dry-run"),
         (2, "delete pin nothing\u{1b}[2J"),
         (1, "get nothing\u{202e}"),

@@ -71,8 +71,8 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut arguments = Arguments::from_args();
-    // Side by side they would measure each other.
-    arguments.test_threads.get_or_insert(1);
+    // Programs in terminals wait more than they compute.
+    arguments.test_threads.get_or_insert(3);
     let alone = alone![
         escapes::what_passes,
         terminal::comes_back_at_the_end,
@@ -89,6 +89,8 @@ fn main() -> ExitCode {
         story::a_screen_without_a_terminal,
         hostile::nothing_foreign_steers_the_terminal,
         slow::a_context_is_connected_to_beside_the_keyboard,
+        slow::a_connection_waits_until_the_typed_line_is_done,
+        slow::a_slow_context_at_the_start_is_named,
     ];
     let on_repository = proofs![
         story::a_promotion_on_a_repository_is_a_commit,

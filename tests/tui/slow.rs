@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -26,28 +26,50 @@ fn silent() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").unwrap()
 }
 
+/// A context whose credential plugin waits until it is let through.
+struct Slow {
+    door: PathBuf,
+    _server: TcpListener,
+}
+
+impl Slow {
+    fn new(home: &Path) -> Self {
+        let server = silent();
+        let door = home.join("door");
+        let made = Command::new("mkfifo").arg(&door).status().unwrap();
+        assert!(made.success());
+        let plugin = home.join("plugin");
+        let credential = r#"{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"t"}}"#;
+        let script = format!(
+            "#!/bin/sh\ncat {} >&2\necho '{credential}'\n",
+            door.display()
+        );
+        std::fs::write(&plugin, script).unwrap();
+        std::fs::set_permissions(&plugin, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let user = format!(
+            "{{exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: IfAvailable, command: '{}'}}}}",
+            plugin.display()
+        );
+        let address = server.local_addr().unwrap();
+        kubeconfig(home, &format!("http://{address}"), &user);
+        Self {
+            door,
+            _server: server,
+        }
+    }
+
+    /// Lets the plugin through: each run of it waits until somebody opens the other end.
+    fn open(&self) {
+        let door = self.door.clone();
+        std::thread::spawn(move || while std::fs::write(&door, "").is_ok() {});
+    }
+}
+
 /// The keys work while a credential plugin runs; when it ends, the screen shows the new context.
 pub async fn a_context_is_connected_to_beside_the_keyboard(target: Arc<Target>) {
     let _shop = Shop::open(&target, &["cart"]).await;
     let home = target.home.path();
-    let server = silent();
-    let door = home.join("door");
-    let made = Command::new("mkfifo").arg(&door).status().unwrap();
-    assert!(made.success());
-    let plugin = home.join("plugin");
-    let credential = r#"{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"t"}}"#;
-    let script = format!(
-        "#!/bin/sh\ncat {} >&2\necho '{credential}'\n",
-        door.display()
-    );
-    std::fs::write(&plugin, script).unwrap();
-    std::fs::set_permissions(&plugin, std::fs::Permissions::from_mode(0o700)).unwrap();
-    let user = format!(
-        "{{exec: {{apiVersion: client.authentication.k8s.io/v1, interactiveMode: IfAvailable, command: '{}'}}}}",
-        plugin.display()
-    );
-    let address = server.local_addr().unwrap();
-    kubeconfig(home, &format!("http://{address}"), &user);
+    let slow = Slow::new(home);
     let mut pty = Pty::bowline(&target.flags(), home, (120, 40));
     pty.shows("cart");
     pty.keys(":ctx slow");
@@ -57,9 +79,43 @@ pub async fn a_context_is_connected_to_beside_the_keyboard(target: Arc<Target>) 
     pty.shows("matrix > releases");
     pty.keys(ESC);
     pty.hides("matrix > releases");
-    // Each run of the plugin waits until somebody opens the other end.
-    std::thread::spawn(move || while std::fs::write(&door, "").is_ok() {});
+    slow.open();
     pty.shows("now in slow");
+    pty.keys("q");
+    assert!(pty.ended().status.success());
+}
+
+/// A connection that arrives while a line is typed waits; a key switches to it.
+pub async fn a_connection_waits_until_the_typed_line_is_done(target: Arc<Target>) {
+    let _shop = Shop::open(&target, &["cart"]).await;
+    let home = target.home.path();
+    let slow = Slow::new(home);
+    let mut pty = Pty::bowline(&target.flags(), home, (120, 40));
+    pty.shows("cart");
+    pty.keys(":ctx slow");
+    pty.keys(ENTER);
+    pty.shows("connecting to context slow");
+    pty.keys(":promote");
+    pty.shows(":promote");
+    slow.open();
+    pty.shows("connected to context slow");
+    pty.shows(":promote");
+    pty.keys(ESC);
+    pty.hides(":promote");
+    pty.keys("gw");
+    pty.shows("now in slow");
+    pty.keys("q");
+    assert!(pty.ended().status.success());
+}
+
+/// The terminal says that a slow context is waited for, before the screen opens.
+pub async fn a_slow_context_at_the_start_is_named(target: Arc<Target>) {
+    let home = target.home.path();
+    let slow = Slow::new(home);
+    let mut pty = Pty::bowline(&["--context=slow".to_owned()], home, (120, 40));
+    pty.shows("connecting to context slow; ctrl-c stops");
+    slow.open();
+    pty.shows("matrix");
     pty.keys("q");
     assert!(pty.ended().status.success());
 }

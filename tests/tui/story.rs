@@ -92,8 +92,11 @@ pub async fn every_action_from_the_keyboard(target: Arc<Target>) {
     pipelines.patch("default", &params, &patch).await.unwrap();
     desk.ready("cart-dev", "cart-2").await;
     desk.ready("cart-prod", "cart-1").await;
-    desk.pty.shows("cart");
     desk.pty.shows("live");
+    // The plan reads the same rows as the matrix: both cells have to be ready there.
+    desk.pty.wait_for("two ready cells", |screen| {
+        screen.contents().matches('●').count() >= 2
+    });
 
     // From dev to staging: the change is shown, and a key confirms.
     desk.pty.keys("gghhh");

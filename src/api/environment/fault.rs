@@ -37,14 +37,16 @@ pub enum PipelineFault {
 }
 
 impl PipelineFault {
-    /// Returns the command that mends the fault.
+    /// Says how to mend the fault. It names no pipeline to delete: only the user knows which one stays.
     pub fn hint(&self) -> String {
         const KIND: &str = "deploymentpipelines.openchoreo.dev";
         match self {
             Self::Cycle { pipeline, .. } => format!("kubectl edit {KIND} {pipeline}"),
             Self::Several { pipelines, .. } => {
-                let last = pipelines.last().map_or("NAME", String::as_str);
-                format!("delete the pipeline that you do not need: kubectl delete {KIND} {last}")
+                let names = pipelines.join(" or ");
+                format!(
+                    "decide which one stays, and delete the other: kubectl delete {KIND} NAME, where NAME is {names}"
+                )
             }
         }
     }

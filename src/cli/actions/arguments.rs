@@ -9,6 +9,7 @@ use crate::cli::duration;
 use crate::cli::error::{Error, Exit};
 use crate::cli::gitflags::GitFlags;
 use crate::cli::output::Format;
+use crate::engine::repository::BeforePlan;
 
 /// The verbs that move and pin ReleasePins.
 #[derive(Debug, Subcommand)]
@@ -30,6 +31,16 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// Says what is done about the remote of a repository before the plan.
+    pub(super) fn before_plan(&self) -> BeforePlan {
+        match self {
+            Self::Deploy(_) | Self::Promote(_) => BeforePlan::Fetch,
+            Self::Rollback(_) | Self::Pin(_) | Self::Unpin(_) | Self::Undo(_) => {
+                BeforePlan::NameRemote
+            }
+        }
+    }
+
     pub(super) fn changes(&self) -> &Changes {
         match self {
             Self::Deploy(arguments) => &arguments.changes,

@@ -55,12 +55,12 @@ impl<'a> Session<'a> {
     async fn open(
         options: &'a Options,
         environment: &'a Environment,
-        changes: &'a Changes,
+        verb: &'a Verb,
         say: &mut dyn FnMut(String),
     ) -> Result<Session<'a>, Error> {
+        let changes = verb.changes();
         let connection = connect::connect(options, environment).await?;
         let git = changes.git.on(&connection, environment)?;
-        commits::begin(&connection, options, say).await?;
         let repository = connection.repository.as_ref();
         if changes.wait && repository.is_some_and(|repository| repository.beside.is_none()) {
             let message =
@@ -68,6 +68,17 @@ impl<'a> Session<'a> {
             return Err(Error::new(Exit::Usage, message)
                 .with_hint("add --context NAME to name the cluster of this repository"));
         }
+        if let Some(repository) = repository.filter(|_| changes.wait)
+            && let Some(branch) = &repository.branch
+            && repository.state()?.branch.as_ref() != Some(branch)
+        {
+            let message = format!(
+                "--wait cannot follow a commit on branch {branch}: the cluster gets it only after a merge"
+            );
+            return Err(Error::new(Exit::Usage, message)
+                .with_hint("leave out --wait, or switch to the branch and leave out --branch"));
+        }
+        commits::begin(&connection, options, verb.before_plan(), say).await?;
         let server = Server::ask(&connection, say).await?;
         let feed = live(&connection, options, &Source::OF_MOVES).await?;
         let asked = server.asked(&connection, changes.reason.clone());
@@ -164,6 +175,11 @@ impl<'a> Session<'a> {
         session::component(&self.connection, named.as_deref())
     }
 
+    /// Returns the address of the target, for the commands of hints.
+    fn address(&self) -> Address {
+        Address::of(&self.connection, self.options, self.environment)
+    }
+
     fn beside(&self) -> Beside<'_> {
         Beside {
             connection: &self.connection,
@@ -178,19 +194,19 @@ impl<'a> Session<'a> {
     async fn plan(&self, order: &Order, say: &mut dyn FnMut(String)) -> Result<Draft, Error> {
         let refusals = match self.desk().draft(order, &self.asked).await {
             Err(NoDraft::Refused(refusals)) => refusals,
-            drafted => return drafted.map_err(not_planned),
+            drafted => return drafted.map_err(|error| not_planned(error, &self.address())),
         };
         if !refusals.iter().any(Refusal::waits_for_controller)
             || !observing::is_unattended(&self.connection).await
         {
-            return Err(refused(refusals));
+            return Err(refused(refusals, &self.address()));
         }
         let how = observing::how_to_continue(&observing::address(&self.beside()));
         let unready: Vec<(Key, &str)> = refusals.iter().filter_map(|it| self.unready(it)).collect();
         // Controllers write to the store, which a dry run and read-only mode do not.
         let writes = !self.changes.dry_run && self.connection.readonly.is_none();
         if unready.is_empty() || !writes {
-            return Err(refused_without_controller(&refusals, how));
+            return Err(refused_without_controller(&refusals, how, &self.address()));
         }
         say("no process runs the controllers of this store: bowline runs them until the rollout has ended".to_owned());
         let settled = |world: &World| {
@@ -205,8 +221,10 @@ impl<'a> Session<'a> {
             self.desk().draft(order, &self.asked).await
         };
         match self.beside().until(again).await? {
-            Err(NoDraft::Refused(refusals)) => Err(refused_without_controller(&refusals, how)),
-            drafted => drafted.map_err(not_planned),
+            Err(NoDraft::Refused(refusals)) => {
+                Err(refused_without_controller(&refusals, how, &self.address()))
+            }
+            drafted => drafted.map_err(|error| not_planned(error, &self.address())),
         }
     }
 
@@ -236,7 +254,7 @@ impl<'a> Session<'a> {
             };
             match self.changes.dry_run {
                 true => say(format!("{lacks}; without --reason bowline refuses it")),
-                false => return Err(refused(vec![lacks])),
+                false => return Err(refused(vec![lacks], &self.address())),
             }
         }
         let options = diff::Options::default();
@@ -267,10 +285,11 @@ impl<'a> Session<'a> {
             self.confirm(&draft.plan, &shown, None)?;
         }
         let made = self.desk().make(&mut draft, &self.asked).await;
-        made.map_err(not_planned)?.into_iter().for_each(&mut *say);
+        let made = made.map_err(|error| not_planned(error, &self.address()))?;
+        made.into_iter().for_each(&mut *say);
         let plan = draft.plan;
         let clock = self.server.clock();
-        let address = Address::of(&self.connection, self.options, self.environment);
+        let address = self.address();
         let client = &self.connection.client;
         let became = applied::apply(client, &plan, &clock, &address, say).await;
         let exit = self.follow(&plan, &became, say).await;
@@ -377,9 +396,9 @@ pub(super) fn not_shown(error: PreviewError) -> Error {
     }
 }
 
-fn not_planned(error: NoDraft) -> Error {
+fn not_planned(error: NoDraft, address: &Address) -> Error {
     match error {
-        NoDraft::Refused(refusals) => refused(refusals),
+        NoDraft::Refused(refusals) => refused(refusals, address),
         NoDraft::Catalog(error) => error.into(),
         NoDraft::Reference(error) => error.into(),
         NoDraft::Target(error) => error.into(),
@@ -393,7 +412,7 @@ pub async fn run(
     environment: &Environment,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome, Error> {
-    let session = Session::open(options, environment, verb.changes(), say).await?;
+    let session = Session::open(options, environment, verb, say).await?;
     let order = session.order(verb)?;
     session.carry_out(&order, say).await
 }

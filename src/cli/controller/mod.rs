@@ -9,8 +9,8 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -112,6 +112,7 @@ pub async fn run(
         state: state.clone(),
         stop: stop.clone(),
         git,
+        missing: Mutex::default(),
     };
     let (ended, end) = oneshot::channel::<()>();
     // It answers for as long as the process does something.
@@ -180,9 +181,25 @@ struct Process<'a> {
     grace: Duration,
     state: Arc<State>,
     stop: Stop,
+    /// The kinds that were logged last as missing.
+    missing: Mutex<String>,
 }
 
 impl Process<'_> {
+    /// Logs, once, which of bowline's kinds the target does not have. Who needs them waits for them.
+    async fn log_missing_kinds(&self) {
+        let kinds = all::missing(&self.connection.client).await;
+        let kinds = connect::kinds::listed(&kinds);
+        let mut logged = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        if *logged != kinds && !kinds.is_empty() {
+            tracing::warn!(
+                "{} does not have the kinds {kinds}; bowline install installs them, and the controllers wait until then",
+                self.connection.target
+            );
+        }
+        *logged = kinds;
+    }
+
     /// Acts whenever this process holds the lease.
     ///
     /// The lease has a thread and a connection of its own: no work of the controllers, however much, keeps
@@ -204,6 +221,10 @@ impl Process<'_> {
             .name("lease".to_owned())
             .spawn(move || candidate.run(&told, over))?;
         let client = &self.connection.client;
+        tokio::select! {
+            () = self.log_missing_kinds() => {}
+            () = self.stop.clone() => {}
+        }
         loop {
             // The thread is gone where it could not begin.
             let term = tokio::select! {
@@ -259,6 +280,7 @@ impl Process<'_> {
     /// Runs the controllers until the process is to stop, and what is under way then for a while more.
     async fn act(&self, client: Client, planes: DataPlanes) {
         self.clock.ask(&client).await;
+        self.log_missing_kinds().await;
         let context = Arc::new(Context::new(
             client,
             self.namespace.clone(),

@@ -19,10 +19,11 @@ use super::apply::{self, Change, writable};
 use super::bundle::{self, MANAGER, Piece};
 use super::connect::{self, Connection, Environment, Options, Target};
 use super::error::{Error, Exit};
+use super::output::Format;
+use super::report::Report;
 use crate::api::pin::ReleasePinSpec;
 use crate::api::reference::NameRef;
 use crate::api::{ReleasePin, labels, names};
-use crate::text;
 
 /// How long policies may take to know new kinds, and how often they are asked.
 const ADMITTED: Duration = Duration::from_secs(30);
@@ -41,8 +42,11 @@ pub struct Arguments {
     #[arg(long)]
     reset_values: bool,
     /// Print the objects as YAML, and ask no cluster
-    #[arg(long, conflicts_with_all = ["dry_run", "reset_values"])]
+    #[arg(long, conflicts_with_all = ["dry_run", "reset_values", "output"])]
     print: bool,
+    /// The output format
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
 }
 
 /// Runs the verb, prints a line for each object, and returns how the program ends.
@@ -60,7 +64,19 @@ pub async fn run(
     }
     let connection = connect::connect(options, environment).await?;
     on_cluster(&connection, "install")?;
-    let pieces = bundle::look(&connection, arguments.image.as_deref(), say).await?;
+    let mut report = Report::new(out, arguments.output, arguments.dry_run);
+    let installed = install(arguments, &connection, &mut report, say).await;
+    report.end(installed.is_err(), say)?;
+    installed
+}
+
+async fn install(
+    arguments: &Arguments,
+    connection: &Connection,
+    report: &mut Report<'_>,
+    say: &mut dyn FnMut(String),
+) -> Result<Exit, Error> {
+    let pieces = bundle::look(connection, arguments.image.as_deref(), say).await?;
     refuse_foreign(&pieces)?;
     refuse_deleted(&pieces)?;
     tell_image(&pieces, arguments, say)?;
@@ -88,11 +104,8 @@ pub async fn run(
         if piece.is_crd() && change == Change::Created && !arguments.dry_run {
             crds.push(&piece.place.name);
         }
-        let dry = if arguments.dry_run { " (dry run)" } else { "" };
-        let (label, word) = (piece.place.label(), change.word());
-        writeln!(out, "{} {word}{dry}", text::line(&label))?;
+        report.add(&piece.place, change.word());
     }
-    out.flush()?;
     if created && !arguments.dry_run && !is_admitted(&connection.client).await {
         say("the server's admission policies do not know the new kinds yet: until then the server answers 503 to ReleasePin writes".to_owned());
     }
@@ -234,9 +247,15 @@ fn tell_image(
     Ok(())
 }
 
+/// The comment before the printed objects: `--print` does not know the server that they are for.
+const PRINTED_NOTE: &str = "\
+# The MutatingAdmissionPolicy and its binding (admissionregistration.k8s.io/v1) need Kubernetes 1.36. Remove both
+# for an older server; the audit trail then does not name the author of a ReleasePin change that another tool makes.
+";
+
 /// Writes the objects as a stream of YAML documents.
 fn printed(image: Option<&str>) -> Result<String, Error> {
-    let mut text = String::new();
+    let mut text = format!("# bowline {}\n{PRINTED_NOTE}", env!("CARGO_PKG_VERSION"));
     for object in bundle::objects(image)? {
         let document = serde_yaml::to_string(&object)
             .map_err(|error| Error::new(Exit::Failed, error.to_string()))?;
@@ -298,7 +317,7 @@ async fn put(
                 .zip(theirs)
                 .is_some_and(|(ours, theirs)| values::is_covered(&ours, &theirs));
             if !is_same {
-                kept.push(format!("{field} (set by {})", conflict.manager));
+                kept.push(format!("{field} (set by {})", conflict.managers.join(", ")));
             }
         }
         if is_solved {

@@ -16,8 +16,8 @@ const KEYS: [&str; 5] = ["name", "mountPath", "containerPort", "port", "topology
 pub struct Conflict {
     /// The field, as the server writes it: `.spec.template.spec.containers[name="controller"].image`.
     pub field: String,
-    /// The field manager that set it.
-    pub manager: String,
+    /// The field managers that set it.
+    pub managers: Vec<String>,
 }
 
 /// Returns the fields that the server did not change because others manage them; none for another error.
@@ -26,18 +26,21 @@ pub fn conflicts(error: &kube::Error) -> Vec<Conflict> {
         return Vec::new();
     };
     let causes = status.details.iter().flat_map(|details| &details.causes);
-    causes
-        .filter(|cause| cause.reason == "FieldManagerConflict")
-        .map(|cause| Conflict {
-            field: cause.field.clone(),
-            manager: cause
-                .message
-                .split('"')
-                .nth(1)
-                .unwrap_or("somebody else")
-                .to_owned(),
-        })
-        .collect()
+    let mut found: Vec<Conflict> = Vec::new();
+    for cause in causes.filter(|cause| cause.reason == "FieldManagerConflict") {
+        let manager = cause.message.split('"').nth(1);
+        let manager = manager.unwrap_or("somebody else").to_owned();
+        // The server names a field once for each manager that has it.
+        match found.iter_mut().find(|it| it.field == cause.field) {
+            Some(known) if known.managers.contains(&manager) => {}
+            Some(known) => known.managers.push(manager),
+            None => found.push(Conflict {
+                field: cause.field.clone(),
+                managers: vec![manager],
+            }),
+        }
+    }
+    found
 }
 
 /// Writes the manifest of an object into an annotation of it, for the next installation.
@@ -252,6 +255,29 @@ mod tests {
             assert_eq!(take_out(&mut changed, field), None, "{field}");
             assert_eq!(changed, object, "{field}");
         }
+    }
+
+    #[test]
+    fn a_field_of_two_managers_is_one_conflict() {
+        let cause = |manager: &str, field: &str| {
+            json!({"reason": "FieldManagerConflict", "field": field,
+                "message": format!("conflict with \"{manager}\" using apps/v1")})
+        };
+        let status = json!({"status": "Failure", "code": 409, "message": "", "reason": "Conflict", "details": {"causes": [
+            cause("kubectl", ".spec.replicas"), cause("helm", ".spec.replicas"), cause("helm", ".spec.replicas"),
+            cause("helm", ".spec.paused"), {"reason": "Other", "field": ".spec", "message": ""},
+        ]}});
+        let status: kube::core::Status = serde_json::from_value(status).unwrap();
+        let found = conflicts(&kube::Error::Api(status.boxed()));
+        let conflict = |field: &str, managers: &[&str]| Conflict {
+            field: field.to_owned(),
+            managers: managers.iter().map(|it| (*it).to_owned()).collect(),
+        };
+        let expected = [
+            conflict(".spec.replicas", &["kubectl", "helm"]),
+            conflict(".spec.paused", &["helm"]),
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]

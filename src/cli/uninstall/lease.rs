@@ -53,10 +53,11 @@ pub async fn hold<T>(
     let stop = all::stop(async {
         let _ = over.await;
     });
-    let holder = RefCell::new(None);
-    let seen = |seen: Result<Option<&str>, &kube::Error>| match seen {
-        Ok(name) => *holder.borrow_mut() = name.map(str::to_owned),
-        Err(error) => *holder.borrow_mut() = Some(crate::connect::explain(error)),
+    let holder = RefCell::new(Ok(None));
+    let seen = |seen: Result<Option<&str>, &kube::Error>| {
+        *holder.borrow_mut() = seen
+            .map(|name| name.map(str::to_owned))
+            .map_err(|error| unread(Error::from(error)));
     };
     let working = async {
         let won = async {
@@ -70,13 +71,26 @@ pub async fn hold<T>(
         };
         let result = match tokio::time::timeout_at(end, won).await {
             Ok(()) => work(fence.around(client)).await,
-            Err(_elapsed) => Err(still_runs(holder.borrow().as_deref())),
+            Err(_elapsed) => match holder.replace(Ok(None)) {
+                Ok(name) => Err(still_runs(name.as_deref())),
+                Err(error) => Err(error),
+            },
         };
         drop(done);
         result
     };
     let ((), result) = futures::join!(election.take_part(&told, seen, stop), working);
     result
+}
+
+fn unread(error: Error) -> Error {
+    let message = format!(
+        "the Lease {} in the namespace {} cannot be taken: {}",
+        labels::CONTROLLER_LEASE,
+        labels::SYSTEM_NAMESPACE,
+        error.message
+    );
+    Error::new(error.exit, message).with_hint("no finalizer was removed; repeat bowline uninstall")
 }
 
 fn still_runs(holder: Option<&str>) -> Error {

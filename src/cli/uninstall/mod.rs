@@ -17,7 +17,9 @@ use std::time::Duration;
 
 use clap::Args;
 use futures::{StreamExt, TryStreamExt};
-use kube::api::{DeleteParams, DynamicObject, ListParams, Preconditions, PropagationPolicy};
+use kube::api::{
+    DeleteParams, DynamicObject, ListParams, ObjectMeta, Preconditions, PropagationPolicy,
+};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, ResourceExt};
 use tokio::time::Instant;
@@ -26,9 +28,11 @@ use super::bundle::{self, Piece};
 use super::connect::{self, Connection, Environment, Options};
 use super::error::{Error, Exit};
 use super::install::on_cluster;
+use super::output::Format;
+use super::report::Report;
 use super::{confirm, kinds};
 use crate::api::labels;
-use crate::text;
+use crate::connect::Address;
 use rendered::Rendered;
 
 /// The flags of `uninstall`.
@@ -49,6 +53,9 @@ pub struct Arguments {
     /// How long to wait for the controller and for objects that are being deleted (30s, 2m)
     #[arg(long, value_name = "DURATION", value_parser = super::duration, default_value = "5m")]
     timeout: Duration,
+    /// The output format
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    output: Format,
 }
 
 /// The objects of bowline on a cluster.
@@ -56,8 +63,8 @@ struct Survey {
     pieces: Vec<Piece>,
     /// RenderedReleases whose kind bowline installed.
     rendered: Vec<Rendered>,
-    /// ReleasePins whose kind bowline installed, as NAMESPACE/NAME.
-    pins: Vec<String>,
+    /// ReleasePins whose kind bowline installed.
+    pins: Vec<ObjectMeta>,
 }
 
 impl Survey {
@@ -109,13 +116,18 @@ pub async fn run(
 ) -> Result<Exit, Error> {
     let connection = connect::connect(options, environment).await?;
     on_cluster(&connection, "uninstall")?;
-    uninstall(arguments, &connection, out, say).await
+    let address = Address::of(&connection, options, environment);
+    let mut report = Report::new(out, arguments.output, arguments.dry_run);
+    let ended = uninstall(arguments, &connection, &address, &mut report, say).await;
+    report.end(ended.is_err(), say)?;
+    ended
 }
 
 async fn uninstall(
     arguments: &Arguments,
     connection: &Connection,
-    out: &mut dyn Write,
+    address: &Address,
+    report: &mut Report<'_>,
     say: &mut dyn FnMut(String),
 ) -> Result<Exit, Error> {
     let survey = Survey::take(connection).await?;
@@ -123,10 +135,10 @@ async fn uninstall(
     let removes =
         arguments.remove_running && !(survey.rendered.is_empty() && survey.pins.is_empty());
     if arguments.dry_run {
-        return foresee(arguments, &survey, &going, staying, out, say);
+        return Ok(foresee(arguments, &survey, &going, staying, report, say));
     }
     if removes {
-        removal::check_controller(&connection.client, survey.rendered.len()).await?;
+        removal::check_controller(&connection.client, &survey, address).await?;
     }
     confirm(arguments, connection, &survey, &going)?;
     let end = Instant::now() + arguments.timeout;
@@ -134,12 +146,12 @@ async fn uninstall(
         say("there are no RenderedReleases, so uninstall removes no workload".to_owned());
     }
     if removes {
-        removal::remove(&connection.client, &survey.pieces, end, out, say).await?;
+        removal::remove(&connection.client, &survey.pieces, end, report, say).await?;
     }
     for piece in going.iter().filter(|piece| piece.is_controller()) {
         remove(piece, PropagationPolicy::Foreground).await?;
         until_gone(piece, end).await?;
-        writeln!(out, "{} deleted", text::line(&piece.place.label()))?;
+        report.add(&piece.place, "deleted");
     }
     let system = survey.pieces.iter().find(|piece| piece.is_namespace());
     if let Some(system) = system.filter(|system| system.is_being_deleted()) {
@@ -149,7 +161,7 @@ async fn uninstall(
     let mut rest = Rest {
         connection,
         pieces: &survey.pieces,
-        out,
+        report,
         end,
     };
     // The controller may have claimed some until it ended.
@@ -176,10 +188,10 @@ async fn uninstall(
 }
 
 /// The second half of an uninstallation, once the controller has ended.
-struct Rest<'a> {
+struct Rest<'a, 'o> {
     connection: &'a Connection,
     pieces: &'a [Piece],
-    out: &'a mut dyn Write,
+    report: &'a mut Report<'o>,
     end: Instant,
 }
 
@@ -193,10 +205,10 @@ struct Removed {
     namespace: Option<Piece>,
 }
 
-impl Rest<'_> {
+impl Rest<'_, '_> {
     /// Removes the finalizers of the RenderedReleases through `client`, then everything but the namespace.
     async fn remove(&mut self, client: &Client) -> Result<Removed, Error> {
-        let released = rendered::release(client, self.pieces, self.out).await?;
+        let released = rendered::release(client, self.pieces, self.report).await?;
         let mut survey = Survey::take(self.connection).await?;
         let (going, staying) = survey.sort(self.connection, false).await?;
         let is_going = going.iter().any(|piece| piece.is_namespace());
@@ -223,8 +235,7 @@ impl Rest<'_> {
     async fn delete(&mut self, piece: &Piece) -> Result<(), Error> {
         if !piece.is_being_deleted() {
             remove(piece, PropagationPolicy::Background).await?;
-            writeln!(self.out, "{} deleted", text::line(&piece.place.label()))?;
-            self.out.flush()?;
+            self.report.add(&piece.place, "deleted");
         }
         Ok(())
     }
@@ -236,41 +247,30 @@ fn foresee(
     survey: &Survey,
     going: &[&Piece],
     staying: Vec<String>,
-    out: &mut dyn Write,
+    report: &mut Report<'_>,
     say: &mut dyn FnMut(String),
-) -> Result<Exit, Error> {
+) -> Exit {
     if arguments.remove_running {
         for pin in &survey.pins {
-            writeln!(
-                out,
-                "{} deleted (dry run)",
-                text::line(&removal::label(pin))
-            )?;
+            removal::report_pin(report, pin);
         }
         for each in &survey.rendered {
-            writeln!(out, "{each} deleted with its workloads (dry run)")?;
+            each.report(report, "deleted with its workloads");
         }
     } else {
         for each in survey.claimed() {
-            writeln!(out, "{each} loses its finalizer (dry run)")?;
+            each.report(report, "loses its finalizer");
         }
     }
     for piece in going {
-        writeln!(
-            out,
-            "{} deleted (dry run)",
-            text::line(&piece.place.label())
-        )?;
+        report.add(&piece.place, "deleted");
     }
-    out.flush()?;
     staying.into_iter().for_each(say);
     let removes = arguments.remove_running && !survey.rendered.is_empty();
-    Ok(
-        match going.is_empty() && !removes && survey.claimed().next().is_none() {
-            true => Exit::Done,
-            false => Exit::Changes,
-        },
-    )
+    match going.is_empty() && !removes && survey.claimed().next().is_none() {
+        true => Exit::Done,
+        false => Exit::Changes,
+    }
 }
 
 /// Shows the changes and asks a person. Without a terminal, changes of RenderedReleases need `--yes`.
@@ -453,7 +453,7 @@ async fn until_gone(piece: &Piece, end: Instant) -> Result<(), Error> {
     let gone = await_condition(place.objects.clone(), &place.name, is_gone);
     match tokio::time::timeout_at(end, gone).await {
         Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => Err(Error::new(Exit::Failed, error.to_string())),
+        Ok(Err(error)) => Err(error.into()),
         Err(_elapsed) => {
             let message = format!("{} is still being deleted", place.label());
             let hint = match piece.is_crd() {

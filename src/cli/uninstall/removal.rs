@@ -1,60 +1,84 @@
 //! `--remove-running`: the ReleasePins and RenderedReleases go, and the controller removes the workloads.
 
-use std::io::Write;
 use std::time::Duration;
 
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use kube::api::{Api, DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, Preconditions};
 use kube::{Client, CustomResourceExt};
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::rendered::{self, Rendered};
-use super::{counted, lease};
+use super::{Survey, counted, lease};
 use crate::api::{ComponentEnvSnapshot, ReleasePin, RenderedRelease, condition, labels};
 use crate::cli::bundle::{MANAGER, Piece};
 use crate::cli::error::{Error, Exit};
 use crate::cli::kinds::Kind;
-use crate::text;
+use crate::cli::report::Report;
+use crate::connect::Address;
 
 /// How often `uninstall` lists the objects that are left.
 const LOOK: Duration = Duration::from_millis(500);
 /// How many RenderedReleases a message names.
 const NAMED: usize = 5;
 
-/// Lists the ReleasePins of a cluster as NAMESPACE/NAME, where bowline installed their kind.
-pub async fn pins(client: &Client, pieces: &[Piece]) -> Result<Vec<String>, Error> {
-    let Some(kind) = rendered::installed(pieces, ReleasePin::crd_name()) else {
-        return Ok(Vec::new());
-    };
-    let found = rendered::all(client, &kind).await?.into_iter();
-    Ok(found
-        .map(|it| {
-            let (namespace, name) = (
-                it.namespace.unwrap_or_default(),
-                it.name.unwrap_or_default(),
-            );
-            format!("{namespace}/{name}")
-        })
-        .collect())
+/// Lists the ReleasePins of a cluster, where bowline installed their kind.
+pub async fn pins(client: &Client, pieces: &[Piece]) -> Result<Vec<ObjectMeta>, Error> {
+    match rendered::installed(pieces, ReleasePin::crd_name()) {
+        Some(kind) => rendered::all(client, &kind).await,
+        None => Ok(Vec::new()),
+    }
 }
 
-/// Names a ReleasePin, given as NAMESPACE/NAME.
-pub fn label(pin: &str) -> String {
-    format!("ReleasePin {pin}")
+/// Reports the deletion of a ReleasePin.
+pub fn report_pin(report: &mut Report<'_>, pin: &ObjectMeta) {
+    let (namespace, name) = (pin.namespace.as_deref(), pin.name.as_deref());
+    let label = format!(
+        "ReleasePin {}/{}",
+        namespace.unwrap_or_default(),
+        name.unwrap_or_default()
+    );
+    report.add_labelled(&label, namespace, "deleted");
 }
 
 /// Refuses where no controller acts: nobody would remove the workloads.
-pub async fn check_controller(client: &Client, rendered: usize) -> Result<(), Error> {
+pub async fn check_controller(
+    client: &Client,
+    survey: &Survey,
+    address: &Address,
+) -> Result<(), Error> {
     if lease::is_renewed(client).await? {
         return Ok(());
     }
     let message = format!(
         "nothing was removed: no controller runs that could remove the workloads of {}",
-        counted(rendered, "RenderedRelease")
+        counted(survey.rendered.len(), "RenderedRelease")
     );
-    Err(Error::new(Exit::Refused, message).with_hint(
-        "bowline install starts the controller; without --remove-running the workloads stay",
-    ))
+    let error = Error::new(Exit::Refused, message);
+    let is_being_deleted = survey.pieces.iter().any(Piece::is_being_deleted);
+    let error = match is_being_deleted {
+        false => error.with_hint("bowline install starts the controller; then repeat this command"),
+        // The cluster refuses an installation until the deletion has ended.
+        true => {
+            let system = survey.pieces.iter().find(|it| it.is_namespace());
+            let is_missing = system.is_some_and(|system| system.found.is_none());
+            let mut commands = Vec::new();
+            if is_missing {
+                commands.push(format!(
+                    "kubectl create namespace {}",
+                    labels::SYSTEM_NAMESPACE
+                ));
+            }
+            // Without --namespace the controller looks after every namespace, and kubectl's flags have none.
+            commands.extend(["bowline controller --listen 127.0.0.1:0".to_owned()]);
+            let commands = commands.iter().filter_map(|line| address.kubectl(line));
+            let commands: Vec<String> = commands.collect();
+            error.with_hint(format!(
+                "run a controller here until the workloads are gone, and repeat this command in another terminal: {}",
+                commands.join(" && ")
+            ))
+        }
+    };
+    Err(error.and_hint("without --remove-running the workloads stay"))
 }
 
 /// Deletes every ReleasePin, then every RenderedRelease, and waits until the controller has removed their
@@ -63,29 +87,28 @@ pub async fn remove(
     client: &Client,
     pieces: &[Piece],
     end: Instant,
-    out: &mut dyn Write,
+    report: &mut Report<'_>,
     say: &mut dyn FnMut(String),
 ) -> Result<(), Error> {
     let installed = |name: &str| rendered::installed(pieces, name);
     let mut told = false;
     loop {
         let pins = match installed(ReleasePin::crd_name()) {
-            Some(kind) => delete_pins(client, &kind, out).await?,
+            Some(kind) => delete_pins(client, &kind, report).await?,
             None => 0,
         };
         let left = rendered::list(client, pieces).await?;
         if let Some(kind) = installed(RenderedRelease::crd_name()) {
             for each in &left {
-                mark(client, &kind, each).await?;
                 // While its ReleasePin is there, the controller would make another. One that the
                 // controller has not claimed again yet would leave its workloads behind.
                 let is_ready = each.is_claimed() || !each.may_have_workloads();
                 if pins == 0 && is_ready && !each.is_being_deleted() {
                     delete(client, &kind, each.namespace(), each.name(), each.uid()).await?;
-                    writeln!(out, "{each} deleted")?;
+                    each.report(report, "deleted");
                 }
+                mark(client, &kind, each).await?;
             }
-            out.flush()?;
         }
         let snapshots = match installed(ComponentEnvSnapshot::crd_name()) {
             Some(kind) => owned_by_pins(client, &kind).await?,
@@ -106,7 +129,11 @@ pub async fn remove(
 }
 
 /// Deletes the ReleasePins that are there. Returns how many were.
-async fn delete_pins(client: &Client, kind: &Kind, out: &mut dyn Write) -> Result<usize, Error> {
+async fn delete_pins(
+    client: &Client,
+    kind: &Kind,
+    report: &mut Report<'_>,
+) -> Result<usize, Error> {
     let found = rendered::all(client, kind).await?;
     for pin in &found {
         let (namespace, name) = (
@@ -115,11 +142,9 @@ async fn delete_pins(client: &Client, kind: &Kind, out: &mut dyn Write) -> Resul
         );
         if pin.deletion_timestamp.is_none() {
             delete(client, kind, namespace, name, pin.uid.clone()).await?;
-            let label = label(&format!("{namespace}/{name}"));
-            writeln!(out, "{} deleted", text::line(&label))?;
+            report_pin(report, pin);
         }
     }
-    out.flush()?;
     Ok(found.len())
 }
 
@@ -157,19 +182,20 @@ async fn delete(
     }
 }
 
-/// Asks the controller to remove the workloads of a RenderedRelease also where its kind or its namespace is
-/// being deleted.
+/// Asks the controller to remove the workloads of a RenderedRelease that is being deleted, also where its kind
+/// or its namespace is being deleted. The request is about this one deletion: an uninstallation that is
+/// interrupted before it leaves nothing behind that a later deletion could find.
 async fn mark(client: &Client, kind: &Kind, each: &Rendered) -> Result<(), Error> {
-    if each.is_marked() {
+    let Some(value) = each.deletion().filter(|_| !each.is_marked()) else {
         return Ok(());
-    }
+    };
     let objects: Api<DynamicObject> = kind.objects(client, Some(each.namespace()));
     let params = PatchParams {
         field_manager: Some(MANAGER.to_owned()),
         ..PatchParams::default()
     };
     let body = json!({"metadata": {
-        "uid": each.uid(), "annotations": {labels::REMOVE_RUNNING: labels::REMOVE_RUNNING_TRUE},
+        "uid": each.uid(), "annotations": {labels::REMOVE_RUNNING: value},
     }});
     let patched = objects
         .patch_metadata(each.name(), &params, &Patch::Merge(&body))

@@ -1,7 +1,6 @@
 //! The RenderedReleases of a cluster, and the end of their finalizers.
 
 use std::fmt;
-use std::io::Write;
 
 use kube::api::{Api, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams};
 use kube::core::ApiResource;
@@ -12,6 +11,8 @@ use crate::api::{ReleasePin, RenderedRelease, labels};
 use crate::cli::bundle::{MANAGER, Piece};
 use crate::cli::error::{Error, Exit};
 use crate::cli::kinds::Kind;
+use crate::cli::report::Report;
+use crate::controllers::rendered::deletion_guard;
 use crate::text;
 
 /// How often a write is tried on an object that others keep changing.
@@ -55,12 +56,20 @@ impl Rendered {
         self.metadata.deletion_timestamp.is_some()
     }
 
-    /// Tells whether somebody asked the controller to remove its workloads in any case.
+    /// Returns the value by which somebody asks the controller to remove its workloads; none where it is not
+    /// being deleted.
+    pub fn deletion(&self) -> Option<String> {
+        deletion_guard::deletion(&self.metadata)
+    }
+
+    /// Tells whether somebody asked the controller to remove its workloads with this deletion.
     pub fn is_marked(&self) -> bool {
-        let annotations = self.metadata.annotations.as_ref();
-        annotations
-            .and_then(|found| found.get(labels::REMOVE_RUNNING))
-            .is_some_and(|value| value == labels::REMOVE_RUNNING_TRUE)
+        deletion_guard::is_wanted(&self.metadata)
+    }
+
+    /// Reports what became of it.
+    pub fn report(&self, report: &mut Report<'_>, word: &str) {
+        report.add_labelled(&self.to_string(), Some(self.namespace()), word);
     }
 }
 
@@ -139,7 +148,7 @@ pub async fn list(client: &Client, pieces: &[Piece]) -> Result<Vec<Rendered>, Er
 pub async fn release(
     client: &Client,
     pieces: &[Piece],
-    out: &mut dyn Write,
+    report: &mut Report<'_>,
 ) -> Result<usize, Error> {
     let Some(kind) = installed(pieces, RenderedRelease::crd_name()) else {
         return Ok(0);
@@ -149,10 +158,9 @@ pub async fn release(
         if each.is_claimed() {
             release_one(client, &kind, &each).await?;
             count += 1;
-            writeln!(out, "{each} loses its finalizer")?;
+            each.report(report, "loses its finalizer");
         }
     }
-    out.flush()?;
     Ok(count)
 }
 
@@ -169,6 +177,7 @@ async fn release_one(client: &Client, kind: &Kind, each: &Rendered) -> Result<()
         // The list is written as a whole, so it has to be as it was read.
         let body = json!({"metadata": {
             "uid": metadata.uid, "resourceVersion": metadata.resource_version, "finalizers": finalizers,
+            "annotations": {labels::REMOVE_RUNNING: null},
         }});
         let patched = objects
             .patch_metadata(each.name(), &params, &Patch::Merge(&body))

@@ -2,6 +2,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use kube::CustomResourceExt;
+use kube::api::{Api, DeleteParams, PostParams};
+use kube::runtime::wait::await_condition;
 use tokio::sync::{mpsc, oneshot};
 
 use super::*;
@@ -9,17 +12,62 @@ use crate::connect::{Deadlines, guard};
 use crate::embedded::Embedded;
 use crate::resolve::git::{Git, Settings};
 
-#[tokio::test]
-async fn a_controller_that_ends_is_started_again_until_the_stop() {
-    let folder = tempfile::tempdir().unwrap();
+async fn context(folder: &tempfile::TempDir) -> Arc<Context> {
     let store = Embedded::open(&folder.path().join("store.db"), "ana").await;
-    let context = Arc::new(Context::new(
+    Arc::new(Context::new(
         guard(store.unwrap(), "default", None, Deadlines::default()),
         None,
         Arc::new(jiff::Timestamp::now),
         Git::new(Settings::new(folder.path().join("git"))),
         Arc::default(),
-    ));
+    ))
+}
+
+#[tokio::test]
+async fn a_controller_begins_when_the_server_has_its_kinds() {
+    let folder = tempfile::tempdir().unwrap();
+    let context = context(&folder).await;
+    let kinds: Api<CustomResourceDefinition> = Api::all(context.client.clone());
+    let now = DeleteParams::default();
+    let name = DataPlane::crd_name();
+    kinds.delete(name, &now).await.unwrap();
+    let gone = await_condition(kinds.clone(), name, |kind: Option<&_>| kind.is_none());
+    gone.await.unwrap();
+    let absent = missing(&context.client).await;
+    let absent: Vec<&str> = absent.iter().map(|kind| kind.kind.as_str()).collect();
+    assert_eq!(absent, ["DataPlane"]);
+
+    let (told, mut begun) = mpsc::unbounded_channel();
+    let telling = |name: &'static str| {
+        let told = told.clone();
+        Loop::new(name, move |_, stop: Stop| {
+            told.send(name).unwrap();
+            stop
+        })
+    };
+    let loops = vec![
+        telling("waits").needing::<DataPlane>(),
+        telling("has all").needing::<Environment>(),
+    ];
+    let (stopping, stopped) = oneshot::channel::<()>();
+    let stop = stop(async {
+        let _ = stopped.await;
+    });
+    let running = run(loops, &context, stop);
+    let watching = async {
+        assert_eq!(begun.recv().await, Some("has all"));
+        let post = PostParams::default();
+        kinds.create(&post, &DataPlane::crd()).await.unwrap();
+        assert_eq!(begun.recv().await, Some("waits"));
+        drop(stopping);
+    };
+    tokio::join!(running, watching);
+}
+
+#[tokio::test]
+async fn a_controller_that_ends_is_started_again_until_the_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let context = context(&folder).await;
     let (told, mut runs) = mpsc::unbounded_channel();
     let times = Arc::new(AtomicUsize::new(0));
     let restless = Loop::new("restless", move |_, stop: Stop| {

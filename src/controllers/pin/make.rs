@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kube::api::{Patch, PatchParams};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, Patch, PatchParams};
 use kube::core::PartialObjectMeta;
-use kube::{Resource, ResourceExt};
+use kube::{CustomResourceExt, Resource, ResourceExt};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -17,8 +18,8 @@ use crate::api::release::{Content, Reference, ReleaseSpec};
 use crate::api::rendered::{RenderedOwner, RenderedReleaseSpec};
 use crate::api::snapshot::{AddonCopy, ComponentEnvSnapshotSpec};
 use crate::api::{
-    ComponentEnvSnapshot, Definitions, Environment, Release, ReleasePin, RenderedRelease, digest,
-    labels, names,
+    ComponentEnvSnapshot, Definitions, EnvSettings, Environment, Release, ReleasePin,
+    RenderedRelease, digest, labels, names,
 };
 use crate::connect::explain;
 use crate::engine::actions::release as release_action;
@@ -120,7 +121,10 @@ impl Work<'_> {
             let hash = rendered.hash();
             let (uid, generation) = match &self.row {
                 Some(row) if self.is_written(row, &hash) => (row.uid.clone(), row.generation),
-                _ => self.write(&definitions, &rendered, &hash).await?,
+                _ => {
+                    self.check_settings().await?;
+                    self.write(&definitions, &rendered, &hash).await?
+                }
             };
             Ok((rendered, hash, uid, generation))
         };
@@ -139,6 +143,37 @@ impl Work<'_> {
         });
         self.room.remember(self.key, made.clone());
         Ok(made)
+    }
+
+    /// Refuses to change what runs where its settings are not known: without the kind EnvSettings, or while it
+    /// is being deleted, a ReleasePin has none, whatever somebody wrote.
+    async fn check_settings(&self) -> Result<(), Trouble> {
+        let unknown = |why: &str| {
+            let message = format!(
+                "the settings of {} in {} are not known, because {why}; once bowline install has installed the kind again, restore its objects",
+                self.pin.spec.component, self.pin.spec.environment
+            );
+            Trouble::lasting(Step::Render, condition::SETTINGS_UNKNOWN, message)
+        };
+        let kind = EnvSettings::crd_name();
+        if self.room.settings.is_absent() {
+            return Err(unknown(&format!("the kind {kind} does not exist")));
+        }
+        // A ReleasePin that this process rendered without settings has lost none.
+        let had_none = match self.room.made(self.key) {
+            Some(made) => made.basis.settings.is_empty(),
+            None => self.row.is_none(),
+        };
+        if !self.settings.is_empty() || had_none {
+            return Ok(());
+        }
+        let kinds: Api<CustomResourceDefinition> = Api::all(self.room.base.client.clone());
+        match kinds.get_metadata_opt(kind).await {
+            Ok(Some(found)) if found.metadata.deletion_timestamp.is_none() => Ok(()),
+            Ok(Some(_)) => Err(unknown(&format!("the kind {kind} is being deleted"))),
+            Ok(None) => Err(unknown(&format!("the kind {kind} does not exist"))),
+            Err(error) => Err(unread(Step::Render, &error)),
+        }
     }
 
     fn namespace(&self) -> &str {

@@ -11,6 +11,7 @@
 //! | nothing changed | none | none |
 //! | the health changed | none | the status |
 //! | a new pin, or a move | the release, if nobody read it yet | snapshot and rendered release, side by side; the claim and the audit entry where they are missing; the status |
+//! | ... and its EnvSettings are gone | as above, and whether the kind EnvSettings is being deleted | as above |
 //! | ... that an engine made | whether its audit entry is there | as above |
 //! | ... with git references | the snapshot of the same references, if there is one; else git | as above |
 //! | after a restart | the release | none |
@@ -162,7 +163,7 @@ impl Room {
             SOURCES.iter().all(loaded)
         };
         self.base.feed().when(listed).await;
-        self.settings.until_listed().await;
+        self.settings.until_known().await;
         self.planes.until_listed().await;
         self.rendered.until_listed().await;
     }
@@ -214,6 +215,9 @@ impl Room {
             .follow(base.all::<EnvSettings>(), Settings::of);
         let settings = settings.map(|change| Self::resettled(&change));
         let room = self.clone();
+        let appearances = self.settings.appearances();
+        let appearances = appearances.map(move |_| locked(&room.concerns).all());
+        let room = self.clone();
         let planes = self.planes.follow(base.all::<DataPlane>(), |_| ());
         let planes = planes.map(move |change| room.concerned(&Thing::DataPlane(change.key)));
         let room = self.clone();
@@ -230,6 +234,7 @@ impl Room {
         let all = futures::stream::select_all([
             world.boxed(),
             settings.boxed(),
+            appearances.boxed(),
             planes.boxed(),
             rendered.boxed(),
         ]);

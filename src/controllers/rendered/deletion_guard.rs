@@ -3,7 +3,8 @@
 //! cleanup would remove production.
 //!
 //! A person asks for the cleanup with the annotation [`labels::REMOVE_RUNNING`] on the RenderedRelease or,
-//! where its namespace is being deleted, on the namespace.
+//! where its namespace is being deleted, on the namespace. Its value names the deletion that it is about, so
+//! that an annotation which was left behind asks for nothing.
 
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -25,7 +26,7 @@ struct Surroundings {
 
 /// Returns why the resources of a RenderedRelease that is being deleted stay, with what the user can do;
 /// `None` where the cleanup may go on. Where the server does not tell, they stay.
-pub async fn objection(state: &State, release: &RenderedRelease) -> Option<String> {
+pub(super) async fn objection(state: &State, release: &RenderedRelease) -> Option<String> {
     if is_wanted(&release.metadata) {
         return None;
     }
@@ -65,7 +66,10 @@ impl Surroundings {
             "to keep the workloads, remove the finalizer {} from the RenderedRelease",
             labels::DATAPLANE_CLEANUP
         );
-        let annotation = format!("{}={}", labels::REMOVE_RUNNING, labels::REMOVE_RUNNING_TRUE);
+        let annotation = |of: Option<&ObjectMeta>| {
+            let value = of.and_then(deletion).unwrap_or_default();
+            format!("{}={value}", labels::REMOVE_RUNNING)
+        };
         if is_going(self.kind.as_ref()) {
             return Some(format!(
                 "the controller removes nothing, because the kind {kind} is being deleted and every RenderedRelease with it; bowline uninstall keeps the workloads, bowline uninstall --remove-running removes them"
@@ -75,25 +79,32 @@ impl Surroundings {
             && (is_going(found.as_ref()) || is_older(&release.metadata, found.as_ref()))
         {
             return Some(format!(
-                "the controller removes nothing, because the ReleasePin {name} was deleted together with its kind {pin_kind}; {keep}; to remove them: kubectl annotate {kind} {name} -n {namespace} {annotation}"
+                "the controller removes nothing, because the ReleasePin {name} was deleted together with its kind {pin_kind}; {keep}; to remove them: kubectl annotate --overwrite {kind} {name} -n {namespace} {}",
+                annotation(Some(&release.metadata))
             ));
         }
         let is_namespace_going =
             is_going(self.namespace.as_ref()) && !self.namespace.as_ref().is_some_and(is_wanted);
         is_namespace_going.then(|| {
             format!(
-                "the controller removes nothing, because the namespace {namespace} is being deleted and every RenderedRelease in it; {keep}; to remove them: kubectl annotate namespace {namespace} {annotation}"
+                "the controller removes nothing, because the namespace {namespace} is being deleted and every RenderedRelease in it; {keep}; to remove them: kubectl annotate --overwrite namespace {namespace} {}",
+                annotation(self.namespace.as_ref())
             )
         })
     }
 }
 
-/// Tells whether a person asked for the cleanup.
-fn is_wanted(metadata: &ObjectMeta) -> bool {
+/// Returns the name of the deletion of an object, which is its time; none where it is not being deleted.
+pub fn deletion(metadata: &ObjectMeta) -> Option<String> {
+    let time = metadata.deletion_timestamp.as_ref()?.0;
+    Some(time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+}
+
+/// Tells whether a person asked for the cleanup that the deletion of an object begins.
+pub fn is_wanted(metadata: &ObjectMeta) -> bool {
     let annotations = metadata.annotations.as_ref();
-    annotations
-        .and_then(|annotations| annotations.get(labels::REMOVE_RUNNING))
-        .is_some_and(|value| value == labels::REMOVE_RUNNING_TRUE)
+    let asked = annotations.and_then(|annotations| annotations.get(labels::REMOVE_RUNNING));
+    asked.is_some() && asked == deletion(metadata).as_ref()
 }
 
 /// Tells whether something is not there or will not be for long.
@@ -152,9 +163,9 @@ mod tests {
                 json!({"creationTimestamp": BEFORE, "deletionTimestamp": AFTER}),
             ))
         };
-        let wanted = || {
+        let marked = |value: &str| {
             Some(metadata(json!({
-                "deletionTimestamp": AFTER, "annotations": {"bowline.dev/remove-running": "true"},
+                "deletionTimestamp": AFTER, "annotations": {"bowline.dev/remove-running": value},
             })))
         };
         let (kind, pin_kind) = (
@@ -173,7 +184,20 @@ mod tests {
             (there(), Some(newer()), there(), Some(pin_kind)),
             (there(), Some(there()), going(), Some("namespace shop")),
             (there(), Some(there()), None, Some("namespace shop")),
-            (there(), Some(there()), wanted(), None),
+            (there(), Some(there()), marked(AFTER), None),
+            // A value of another deletion, or of none.
+            (
+                there(),
+                Some(there()),
+                marked(BEFORE),
+                Some("namespace shop"),
+            ),
+            (
+                there(),
+                Some(there()),
+                marked("true"),
+                Some("namespace shop"),
+            ),
         ] {
             let surroundings = Surroundings {
                 kind: kind_found,
@@ -189,6 +213,30 @@ mod tests {
                 ),
             }
         }
+    }
+
+    #[test]
+    fn the_annotation_counts_for_one_deletion() {
+        let object = |deleted: Option<&str>, value: &str| {
+            metadata(json!({
+                "deletionTimestamp": deleted, "annotations": {"bowline.dev/remove-running": value},
+            }))
+        };
+        for (deleted, value, is) in [
+            (Some(AFTER), AFTER, true),
+            (Some(AFTER), BEFORE, false),
+            (Some(AFTER), "true", false),
+            (Some(AFTER), "", false),
+            (None, AFTER, false),
+            (None, "true", false),
+        ] {
+            assert_eq!(
+                is_wanted(&object(deleted, value)),
+                is,
+                "{deleted:?} {value}"
+            );
+        }
+        assert!(!is_wanted(&metadata(json!({}))));
     }
 
     #[test]

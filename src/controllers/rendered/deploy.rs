@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::StreamExt;
+use kube::core::GroupVersionKind;
 
 use super::apply::{ApplyError, apply};
 use super::causes;
@@ -15,7 +16,7 @@ use super::live::{Live, Owner};
 use super::namespaces;
 use super::plane::Plane;
 use super::prune::{self, Held, is_namespace};
-use crate::api::rendered::{RenderedRelease, ResourceStatus};
+use crate::api::rendered::{Health, RenderedRelease, ResourceStatus};
 use crate::engine::diff::Identity;
 
 /// What is known of a wanted resource after the pass.
@@ -176,6 +177,9 @@ impl Pass<'_> {
                         Err(blind) => {
                             unanswered |= blind.is_unreachable();
                             found.problem = Some(blind.to_string());
+                            let mut inventory = self.inventory();
+                            let known = inventory.find(|(known, _)| *known == found.identity);
+                            found.applied = known.and_then(|(_, known)| known.applied.clone());
                         }
                         Ok(kind) => {
                             let desired = desired::desired(&named, &kind, namespace, self.owner);
@@ -278,7 +282,16 @@ impl Pass<'_> {
     /// Deletes what is no longer wanted, where that can be told.
     async fn prune(&self, found: &[Found]) -> Rest {
         let (plane, owner) = (self.plane, self.owner);
-        let holdings = prune::holdings(plane, owner, &kinds(self.release)).await;
+        let mut named = kinds(self.release);
+        for resource in &self.release.spec.resources {
+            // A kind of the spec may be served in a moment, and then there is something to look for.
+            if let Ok(wanted) = desired::named(resource)
+                && let Some(kind) = named.get_mut(&(wanted.kind.group, wanted.kind.kind))
+            {
+                kind.may_have_objects = true;
+            }
+        }
+        let holdings = prune::holdings(plane, owner, &named).await;
         let wanted: BTreeSet<Identity> = found.iter().map(|found| found.identity.clone()).collect();
         let mut rest = Rest {
             left: prune::stale(holdings.held, &wanted),
@@ -287,6 +300,7 @@ impl Pass<'_> {
                 .kinds
                 .iter()
                 .map(|kind| (kind.resource.group.clone(), kind.resource.kind.clone()))
+                .chain(holdings.absent)
                 .collect(),
             unanswered: holdings.blind.iter().any(Blind::is_unreachable),
         };
@@ -350,21 +364,50 @@ fn said(named: &Named<'_>) -> Identity {
     }
 }
 
-/// The kinds that a release names, in its spec and in its inventory, by group and kind, with the version
-/// that they are named in. The spec's counts, for an old one may be served no more.
-pub fn kinds(release: &RenderedRelease) -> BTreeMap<(String, String), String> {
-    let inventory = release.status.iter().flat_map(|status| &status.resources);
-    let of_status = inventory.map(|entry| {
+/// A kind that a release names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedKind {
+    /// The version that it is named in.
+    pub version: String,
+    /// Whether the data plane may have objects of it. It has none of a kind that it does not serve, if nothing
+    /// of the kind was ever applied.
+    pub may_have_objects: bool,
+}
+
+/// The kinds that a release names, in its spec and in its inventory, by group and kind. The version of the spec
+/// counts, for an old one may be served no more.
+pub fn kinds(release: &RenderedRelease) -> BTreeMap<(String, String), NamedKind> {
+    let mut named: BTreeMap<(String, String), NamedKind> = BTreeMap::new();
+    for entry in release.status.iter().flat_map(|status| &status.resources) {
         let kind = (entry.group.clone(), entry.kind.clone());
         let mut well_known = WELL_KNOWN.iter();
         let known = well_known.find(|(group, _, name)| (*group, *name) == (&kind.0, &kind.1));
         let version = known.map_or(entry.version.as_str(), |(_, version, _)| version);
-        (kind, version.to_owned())
-    });
-    let of_spec = release.spec.resources.iter().filter_map(|resource| {
-        let kind = desired::named(resource).ok()?.kind;
-        Some(((kind.group, kind.kind), kind.version))
-    });
-    let named = of_status.chain(of_spec);
-    named.filter(|(_, version)| !version.is_empty()).collect()
+        if version.is_empty() {
+            continue;
+        }
+        // An entry of a resource that was never applied has no hash, and its health is not known.
+        let may_have_objects = entry.applied.is_some() || entry.health != Health::Unknown;
+        let found = named.entry(kind).or_insert_with(|| NamedKind {
+            version: String::new(),
+            may_have_objects: false,
+        });
+        found.version = version.to_owned();
+        found.may_have_objects |= may_have_objects;
+    }
+    for resource in &release.spec.resources {
+        if let Ok(found) = desired::named(resource) {
+            let GroupVersionKind {
+                group,
+                version,
+                kind,
+            } = found.kind;
+            let entry = named.entry((group, kind)).or_insert_with(|| NamedKind {
+                version: String::new(),
+                may_have_objects: false,
+            });
+            entry.version = version;
+        }
+    }
+    named
 }

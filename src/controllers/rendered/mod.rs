@@ -7,7 +7,7 @@
 
 mod apply;
 mod causes;
-mod deletion_guard;
+pub mod deletion_guard;
 mod deploy;
 mod desired;
 mod finalize;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kube::runtime::reflector::{ObjectRef, Store};
 use tokio::sync::OnceCell;
@@ -14,7 +14,7 @@ use super::{Error, State};
 use crate::api::RenderedRelease;
 use crate::api::condition;
 use crate::api::environment::Reach;
-use crate::connect::DataPlanes;
+use crate::connect::{DataPlanes, Version};
 
 /// How long a reconcile waits for the environments to be listed when the controller starts.
 const LISTED_WITHIN: Duration = Duration::from_secs(15);
@@ -42,7 +42,17 @@ pub struct Planes {
     ways: DataPlanes,
     settings: Settings,
     sender: UnboundedSender<ObjectRef<RenderedRelease>>,
-    met: tokio::sync::Mutex<HashMap<String, Arc<OnceCell<Arc<Plane>>>>>,
+    met: tokio::sync::Mutex<HashMap<String, Arc<Met>>>,
+}
+
+/// A data plane that was met.
+struct Met {
+    /// The way to it, when it was met.
+    version: Version,
+    since: Instant,
+    /// The releases on it; they outlive a client.
+    wakes: Arc<Wakes>,
+    plane: OnceCell<Arc<Plane>>,
 }
 
 impl Planes {
@@ -60,18 +70,13 @@ impl Planes {
         }
     }
 
-    /// Returns a data plane; DataPlanes that are reached alike are one.
+    /// Returns a data plane; DataPlanes that are reached alike are one. Its client is made again when a
+    /// kubeconfig changed, and from time to time while the data plane refuses its credentials.
     pub async fn get(&self, reach: Reach<'_>) -> Result<Arc<Plane>, Unplaced> {
         let name = reach.to_string();
-        let cell = self
-            .met
-            .lock()
-            .await
-            .entry(name.clone())
-            .or_default()
-            .clone();
+        let met = self.met(&name, self.ways.version(reach)).await;
         // Making a client may take long where a plugin asks somebody; only those who wait for this one do.
-        let plane = cell.get_or_try_init(|| async {
+        let plane = met.plane.get_or_try_init(|| async {
             let client = self.ways.client(reach).await.map_err(|error| {
                 let hint = error.hint().map(|hint| format!("; {hint}"));
                 Unplaced {
@@ -79,20 +84,45 @@ impl Planes {
                     message: format!("data plane {name}: {error}{}", hint.unwrap_or_default()),
                 }
             })?;
-            let wakes = Arc::new(Wakes::new(self.sender.clone()));
-            let plane = Plane::new(name.clone(), client, self.settings, wakes);
+            let plane = Plane::new(name.clone(), client, self.settings, met.wakes.clone());
             Ok::<_, Unplaced>(Arc::new(plane))
         });
         plane.await.cloned()
     }
 
+    async fn met(&self, name: &str, version: Version) -> Arc<Met> {
+        let mut all = self.met.lock().await;
+        let known = all.get(name);
+        if let Some(known) = known.filter(|known| known.is_usable(&version, &self.settings)) {
+            return known.clone();
+        }
+        let wakes = match known {
+            Some(known) => known.wakes.clone(),
+            None => Arc::new(Wakes::new(self.sender.clone())),
+        };
+        let met = Arc::new(Met {
+            version,
+            since: Instant::now(),
+            wakes,
+            plane: OnceCell::new(),
+        });
+        all.insert(name.to_owned(), met.clone());
+        met
+    }
+
     /// Forgets a release that is no more.
     pub async fn forget(&self, uid: &str) {
-        for plane in self.met.lock().await.values() {
-            if let Some(plane) = plane.get() {
-                plane.wakes.forget(uid);
-            }
+        for met in self.met.lock().await.values() {
+            met.wakes.forget(uid);
         }
+    }
+}
+
+impl Met {
+    /// Tells whether its client leads where the way leads now.
+    fn is_usable(&self, version: &Version, settings: &Settings) -> bool {
+        let is_denied = self.plane.get().is_some_and(|plane| plane.is_denied());
+        self.version == *version && !(is_denied && self.since.elapsed() > settings.longest_pause)
     }
 }
 
@@ -170,5 +200,51 @@ pub async fn by_name(state: &State, name: &str) -> Result<Arc<Plane>, String> {
         None => Err(format!(
             "data plane {name} has an unknown kind of connection"
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connect::{Connection, Environment, Options, Target};
+    use crate::embedded::Embedded;
+
+    fn kubeconfig(token: &str) -> String {
+        format!(
+            "{{apiVersion: v1, kind: Config, clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:1'}}}}], \
+             users: [{{name: u, user: {{token: {token}}}}}], contexts: [{{name: far, context: {{cluster: c, user: u}}}}]}}"
+        )
+    }
+
+    #[tokio::test]
+    async fn a_changed_kubeconfig_and_refused_credentials_make_another_client() {
+        let home = tempfile::tempdir().unwrap();
+        let store = home.path().join("store.db");
+        let embedded = Embedded::open(&store, "ana").await.unwrap();
+        let target = Target::Embedded { file: store };
+        let connection = Connection::of(embedded.client("default"), target, "default");
+        let file = home.path().join("config");
+        std::fs::write(&file, kubeconfig("old")).unwrap();
+        let environment = Environment::default();
+        let ways = DataPlanes::in_file(&connection, &file, &Options::default(), &environment);
+        let (sender, _woken) = tokio::sync::mpsc::unbounded_channel();
+        let settings = Settings {
+            longest_pause: Duration::ZERO,
+            ..Settings::default()
+        };
+        let planes = Planes::new(ways, settings, sender);
+        let get = async || planes.get(Reach::Context("far")).await.unwrap();
+        let first = get().await;
+        assert!(Arc::ptr_eq(&first, &get().await), "nothing changed");
+        std::fs::write(&file, kubeconfig("newer")).unwrap();
+        let second = get().await;
+        assert!(!Arc::ptr_eq(&first, &second), "the file changed");
+        assert!(Arc::ptr_eq(&first.wakes, &second.wakes));
+        let denied = kube::core::Status::failure("Unauthorized", "Unauthorized").with_code(401);
+        let denied = async { Err::<(), _>(kube::Error::Api(denied.boxed())) };
+        second.ask(denied).await.unwrap_err();
+        let third = get().await;
+        assert!(!Arc::ptr_eq(&second, &third), "the token is refused");
+        assert!(Arc::ptr_eq(&third, &get().await));
     }
 }

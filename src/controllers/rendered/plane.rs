@@ -4,6 +4,7 @@
 //! nobody but its own releases.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -136,6 +137,7 @@ pub struct Plane {
     reachability: Mutex<Reachability>,
     probing: tokio::sync::Mutex<()>,
     identity: OnceCell<String>,
+    denied: AtomicBool,
 }
 
 impl Plane {
@@ -155,6 +157,7 @@ impl Plane {
             reachability: Mutex::default(),
             probing: tokio::sync::Mutex::default(),
             identity: OnceCell::new(),
+            denied: AtomicBool::new(false),
         }
     }
 
@@ -175,9 +178,18 @@ impl Plane {
     ) -> Result<T, RequestError> {
         let deadline = self.settings.deadline;
         match tokio::time::timeout(deadline, request).await {
-            Ok(answer) => Ok(answer?),
+            Ok(answer) => {
+                let denied = matches!(&answer, Err(kube::Error::Api(status)) if status.code == 401);
+                self.denied.store(denied, Ordering::Relaxed);
+                Ok(answer?)
+            }
             Err(_elapsed) => Err(RequestError::TimedOut(deadline)),
         }
+    }
+
+    /// Tells whether the last answer of the data plane refused the credentials of the client.
+    pub fn is_denied(&self) -> bool {
+        self.denied.load(Ordering::Relaxed)
     }
 
     /// Says whether the data plane answers. One that did not is asked again after a pause, by one release
@@ -251,7 +263,12 @@ impl Plane {
     /// Asks how a kind is served.
     pub async fn kind(&self, wanted: &GroupVersionKind) -> Result<Kind, Blind> {
         let deadline = self.settings.deadline;
-        self.kinds.find(&self.client, wanted, deadline).await
+        let found = self.kinds.find(&self.client, wanted, deadline).await;
+        if let Err(Blind::Forbidden { .. }) = &found {
+            // A data plane lets every user that it knows read discovery.
+            self.denied.store(true, Ordering::Relaxed);
+        }
+        found
     }
 
     /// Returns the watch of a kind; it begins with the first who asks.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use kube::core::GroupVersionKind;
 
+use super::deploy::NamedKind;
 use super::kinds::{Blind, Kind, WELL_KNOWN};
 use super::live::{Live, Owner};
 use super::plane::{Plane, RequestError};
@@ -38,21 +39,26 @@ pub struct Holdings {
     pub blind: Vec<Blind>,
     /// The kinds that were looked at.
     pub kinds: Vec<Kind>,
+    /// The kinds that the data plane does not serve and that nothing was ever applied of, by group and name.
+    pub absent: Vec<(String, String)>,
 }
 
 /// Finds what a release has, over the kinds that it names and the well-known ones.
 pub async fn holdings(
     plane: &Plane,
     owner: &Owner,
-    named: &BTreeMap<(String, String), String>,
+    named: &BTreeMap<(String, String), NamedKind>,
 ) -> Holdings {
     let mut wanted = named.clone();
     for (group, version, kind) in WELL_KNOWN {
         let kind = ((*group).to_owned(), (*kind).to_owned());
-        wanted.entry(kind).or_insert_with(|| (*version).to_owned());
+        wanted.entry(kind).or_insert_with(|| NamedKind {
+            version: (*version).to_owned(),
+            may_have_objects: false,
+        });
     }
-    let asked = wanted.iter().map(|((group, kind), version)| async move {
-        let wanted = GroupVersionKind::gvk(group, version, kind);
+    let asked = wanted.iter().map(|((group, kind), named)| async move {
+        let wanted = GroupVersionKind::gvk(group, &named.version, kind);
         let served = plane.kind(&wanted).await?;
         let watch = plane.watch(&served);
         let settled = watch.settled(plane.settings.deadline).await;
@@ -63,10 +69,12 @@ pub async fn holdings(
     });
     let answers: Vec<_> = futures::future::join_all(asked).await;
     let mut holdings = Holdings::default();
-    for (kind, answer) in wanted.keys().zip(answers) {
+    for ((kind, named), answer) in wanted.iter().zip(answers) {
         match answer {
             // There are data planes without routes; what was never applied cannot be left behind.
-            Err(Blind::NotServed { .. }) if !named.contains_key(kind) => {}
+            Err(Blind::NotServed { .. }) if !named.may_have_objects => {
+                holdings.absent.push(kind.clone());
+            }
             Err(blind) => holdings.blind.push(blind),
             Ok(watch) => {
                 let resource = &watch.kind.resource;

@@ -44,7 +44,8 @@ pub fn after(
         let known = known.get(&held.identity).copied();
         leaving(held, known, now)
     });
-    // A resource that the pass did not look for may still be there; one without a name was never applied.
+    // A resource that the pass did not look for may still be there; one without a name was never applied, and
+    // neither was one of a kind that the data plane never served.
     let is_unseen = |entry: &&ResourceStatus| {
         let identity = identity(entry);
         let kind = (entry.group.clone(), entry.kind.clone());
@@ -172,7 +173,7 @@ fn leaving(held: &Held, known: Option<&ResourceStatus>, now: Timestamp) -> Resou
         status,
         health: Health::Progressing,
         message: Some(message.to_owned()),
-        applied: None,
+        applied: known.and_then(|known| known.applied.clone()),
     }
 }
 

@@ -124,3 +124,51 @@ async fn snapshots_go_too_but_never_the_current_one() {
     assert_eq!(names::<ComponentEnvSnapshot>(&shop).await, ["a", "d"]);
     assert_eq!(names::<Release>(&shop).await, ["cart-1"]);
 }
+
+#[tokio::test]
+async fn every_release_stays_while_a_rendered_release_has_lost_its_pin() {
+    let shop = Shop::open().await;
+    for version in ["1", "2", "3"] {
+        shop.create(&release_of(version)).await;
+    }
+    retention(
+        &shop,
+        json!({"enabled": true, "keepReleases": 1, "minAge": "0s"}),
+    )
+    .await;
+    // The kind of the ReleasePins was deleted and installed again: the controller keeps what runs.
+    let rendered = json!({
+        "apiVersion": "core.choreo.dev/v1", "kind": "Release",
+        "metadata": {
+            "name": "cart-dev", "finalizers": [labels::DATAPLANE_CLEANUP],
+            "ownerReferences": [{
+                "apiVersion": "openchoreo.dev/v1alpha1", "kind": "ReleasePin", "name": "cart-dev", "uid": "gone",
+            }],
+        },
+        "spec": {"owner": {"projectName": "shop", "componentName": "cart"}, "environmentName": "dev", "resources": []},
+    });
+    let rendered: crate::api::RenderedRelease = serde_json::from_value(rendered).unwrap();
+    let stored = shop.api().create(&PostParams::default(), &rendered).await;
+    stored.unwrap();
+    let (context, requests) = shop.context();
+    let room = Room {
+        base: context.clone(),
+        due: Mutex::default(),
+        stopping: AtomicBool::new(false),
+    };
+    context.feed().when(World::is_live).await;
+    let due = BTreeSet::from(["cart".to_owned()]);
+    let refused = sweep(&room, "default", &due).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the RenderedRelease cart-dev runs, and its ReleasePin does not exist"
+    );
+    assert_eq!(requests.written(), 0);
+    assert_eq!(names::<Release>(&shop).await.len(), 3);
+    // With its ReleasePin, the others go.
+    shop.pin("dev", "cart-1").await;
+    let key = Key::new("default", "cart-dev");
+    context.feed().when(|world| world.pin(&key).is_some()).await;
+    sweep(&room, "default", &due).await.unwrap();
+    assert_eq!(names::<Release>(&shop).await, ["cart-1", "cart-3"]);
+}

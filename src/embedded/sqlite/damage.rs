@@ -29,6 +29,14 @@ pub enum Damage {
 }
 
 impl Damage {
+    /// Returns the damage of a file that lost all its bytes.
+    pub(super) fn emptied() -> Self {
+        Self::Truncated {
+            has: 0,
+            needs: u64::try_from(HEADER).unwrap_or_default(),
+        }
+    }
+
     /// Returns the damage that explains an error of SQLite's; None where the error has another cause, or
     /// where the file is not a store.
     pub(super) fn of(path: &Path, cause: &Error) -> Option<Self> {

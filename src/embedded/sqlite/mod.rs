@@ -129,7 +129,8 @@ pub struct Store(Arc<Inner>);
 
 struct Inner {
     path: PathBuf,
-    access: open::Access,
+    /// How connections use the file, and how the file looked when that was decided.
+    access: Mutex<(open::Access, open::Outside)>,
     jobs: std::sync::mpsc::Sender<write::Job>,
     idle: Mutex<Vec<Connection>>,
     readers: Arc<Semaphore>,

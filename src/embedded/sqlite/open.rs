@@ -152,8 +152,36 @@ pub(super) enum Access {
     Write,
     /// They read, and see what other processes write.
     Read,
-    /// They read a file that nobody changes, without locks.
+    /// They read a file that nobody changes, without locks and without files beside it.
     Frozen,
+}
+
+/// How a file looks from outside. While it looks the same, nobody has written to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Outside {
+    /// Whether SQLite's files are beside it, as they are while somebody has it open.
+    open: bool,
+    size: u64,
+    modified: Option<std::time::SystemTime>,
+}
+
+impl Outside {
+    pub(super) fn of(path: &Path) -> Self {
+        let file = std::fs::metadata(path).ok();
+        Self {
+            open: ["-wal", "-shm"].iter().any(|it| beside(path, it).exists()),
+            size: file.as_ref().map_or(0, std::fs::Metadata::len),
+            modified: file.and_then(|file| file.modified().ok()),
+        }
+    }
+
+    /// Returns how a reader that leaves nothing behind opens the file.
+    pub(super) fn access(self) -> Access {
+        match self.open {
+            true => Access::Read,
+            false => Access::Frozen,
+        }
+    }
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, OpenError> {
@@ -221,6 +249,7 @@ pub(super) fn start(path: &Path) -> Result<Arc<Inner>, OpenError> {
     if path.is_dir() {
         return Err(OpenError::IsFolder(path.to_owned()));
     }
+    refuse_emptied(path)?;
     make_private_file(path);
     // Looked at before any setting is made: a setting would change somebody else's file.
     let mut writer = bare(path, Access::Write).map_err(failed)?;
@@ -249,8 +278,10 @@ pub(super) fn start_readonly(path: &Path) -> Result<Arc<Inner>, OpenError> {
     if path.is_dir() {
         return Err(OpenError::IsFolder(path.to_owned()));
     }
-    let (access, tail, is_store) = match examined(path, Access::Read) {
-        Ok((tail, is_store)) => (Access::Read, tail, is_store),
+    refuse_emptied(path)?;
+    let outside = Outside::of(path);
+    let (access, tail, is_store) = match examined(path, outside.access()) {
+        Ok((tail, is_store)) => (outside.access(), tail, is_store),
         // SQLite keeps files beside the store that readers share; where it cannot create them, the file
         // is read as it is.
         Err(OpenError::Sqlite { cause, .. }) if wants_to_write(&cause) => {
@@ -272,14 +303,25 @@ pub(super) fn start_readonly(path: &Path) -> Result<Arc<Inner>, OpenError> {
     let (jobs, _) = std::sync::mpsc::channel();
     let inner = inner(path, access, jobs, newest);
     let weak = Arc::downgrade(&inner);
-    if access == Access::Read {
-        spawn(
-            path,
-            "store-tail",
-            Box::new(move || follow(weak, tail, newest)),
-        )?;
-    }
+    let follows: Box<dyn FnOnce() + Send> = match access {
+        Access::Frozen => Box::new(move || follow_frozen(weak, outside, newest)),
+        Access::Read | Access::Write => Box::new(move || follow(weak, tail, newest)),
+    };
+    spawn(path, "store-tail", follows)?;
     Ok(inner)
+}
+
+/// Refuses an empty file with a log beside it: SQLite would take it for a new store and drop the log.
+fn refuse_emptied(path: &Path) -> Result<(), OpenError> {
+    let size = |path: &Path| std::fs::metadata(path).map(|file| file.len()).ok();
+    let logged = size(&beside(path, "-wal")).is_some_and(|size| size > 0);
+    match size(path) == Some(0) && logged {
+        true => Err(OpenError::Damaged {
+            path: path.to_owned(),
+            damage: Damage::emptied(),
+        }),
+        false => Ok(()),
+    }
 }
 
 /// Opens a connection, and tells whether the file is a store of this layout.
@@ -311,7 +353,7 @@ fn inner(
 ) -> Arc<Inner> {
     Arc::new(Inner {
         path: path.to_owned(),
-        access,
+        access: Mutex::new((access, Outside::of(path))),
         jobs,
         idle: Mutex::new(Vec::new()),
         readers: Arc::new(Semaphore::new(READERS)),
@@ -547,6 +589,33 @@ fn follow(store: Weak<Inner>, connection: Connection, mut seen: Revision) {
                 last = now;
                 seen = news.newest;
                 store.publish(news);
+            }
+            Err(cause) => tracing::warn!(%cause, "cannot look for changes of other processes"),
+        }
+    }
+}
+
+/// Looks for commits of other processes to a file that is read without locks, until somebody opens it; then
+/// it is read with locks.
+fn follow_frozen(store: Weak<Inner>, mut known: Outside, mut seen: Revision) {
+    loop {
+        std::thread::park_timeout(TAIL);
+        let Some(inner) = store.upgrade() else { return };
+        let now = Outside::of(&inner.path);
+        if now == known {
+            continue;
+        }
+        let connection = connect(&inner.path, now.access());
+        let found = connection.and_then(|connection| Ok((news(&connection, seen)?, connection)));
+        match found {
+            Ok((news, connection)) => {
+                known = now;
+                seen = news.newest;
+                inner.publish(news);
+                if now.access() == Access::Read {
+                    drop(inner);
+                    return follow(store, connection, seen);
+                }
             }
             Err(cause) => tracing::warn!(%cause, "cannot look for changes of other processes"),
         }

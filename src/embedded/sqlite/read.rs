@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, ffi, params};
 
 use super::{Event, FollowUp, Inner, Key, Revision, Row, Store, StoreError, open};
 
@@ -205,14 +205,24 @@ impl Store {
         tokio::task::spawn_blocking(move || {
             // Held here, not by the caller: a caller who goes away does not end the query.
             let _turn = turn;
+            let (access, outside) = store.0.access();
             let connection = match store.0.idle_connection() {
                 Some(connection) => connection,
-                None => open::connect(&store.0.path, store.0.access)
-                    .map_err(|cause| store.failed(cause))?,
+                None => {
+                    open::connect(&store.0.path, access).map_err(|cause| store.failed(cause))?
+                }
             };
             let answer = query(&connection);
-            let mut idle = store.0.idle.lock().unwrap_or_else(|e| e.into_inner());
-            idle.push(connection);
+            if store.0.access() == (access, outside) {
+                let mut idle = store.0.idle.lock().unwrap_or_else(|e| e.into_inner());
+                idle.push(connection);
+            } else if access == open::Access::Frozen {
+                // Without locks, half of a foreign write may have been read.
+                let busy = ffi::Error::new(ffi::SQLITE_BUSY);
+                let why = "somebody wrote to the file while it was read; try again".to_owned();
+                let cause = rusqlite::Error::SqliteFailure(busy, Some(why));
+                return Err(store.failed(cause));
+            }
             answer.map_err(|cause| store.failed(cause))?
         })
         .await
@@ -221,6 +231,20 @@ impl Store {
 }
 
 impl Inner {
+    /// Returns how a connection uses the file now. A file that was read without locks is read with them
+    /// after somebody opened it for writing.
+    fn access(&self) -> (open::Access, open::Outside) {
+        let mut access = self.access.lock().unwrap_or_else(|e| e.into_inner());
+        if access.0 == open::Access::Frozen {
+            let now = open::Outside::of(&self.path);
+            if now != access.1 {
+                *access = (now.access(), now);
+                self.idle.lock().unwrap_or_else(|e| e.into_inner()).clear();
+            }
+        }
+        *access
+    }
+
     fn idle_connection(&self) -> Option<Connection> {
         self.idle.lock().unwrap_or_else(|e| e.into_inner()).pop()
     }

@@ -6,12 +6,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::sync::{PINS, RELEASES};
-use super::{Tree, is_manifest, kustomize};
+use super::{Tree, is_manifest, kustomize, manifest};
+use crate::api::labels;
 use crate::api::pin::ReleasePinSpec;
-use crate::api::release::Mark;
-use crate::api::{labels, lists};
+use crate::api::release::{Mark, Verdict};
 use crate::git::GitError;
-use crate::yaml;
 
 /// The namespace and the name of an object.
 type Name = (String, String);
@@ -27,7 +26,26 @@ pub struct Between {
     /// The specs of releases.
     pub releases: BTreeMap<Name, Sides<Value>>,
     /// The marks of releases, of those that have one on a side.
-    pub marks: BTreeMap<Name, Sides<Mark>>,
+    pub marks: BTreeMap<Name, Sides<Noted>>,
+}
+
+/// A mark of a release, and the note that its author gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Noted {
+    /// Bad or good.
+    pub verdict: Verdict,
+    /// Why; empty where the author gave no note, or the mark cannot be read.
+    pub note: String,
+}
+
+impl Noted {
+    fn read(annotation: &str) -> Self {
+        let mark = serde_json::from_str::<Mark>(annotation).ok();
+        Self {
+            verdict: Verdict::of_mark(annotation),
+            note: mark.and_then(|mark| mark.note).unwrap_or_default(),
+        }
+    }
 }
 
 /// Compares the pins and releases of a commit with those of the work tree, within the directory that was
@@ -75,44 +93,27 @@ pub fn between(tree: &Tree, commit: &str) -> Result<Between, GitError> {
 struct Side {
     pins: BTreeMap<Name, ReleasePinSpec>,
     releases: BTreeMap<Name, Value>,
-    marks: BTreeMap<Name, Mark>,
+    marks: BTreeMap<Name, Noted>,
 }
 
 impl Side {
     fn read(&mut self, namespace: &str, bytes: &[u8]) {
-        let text = std::str::from_utf8(bytes).unwrap_or_default();
         // What could not be read then is no state that anybody had.
-        let documents = match text.contains(labels::OPENCHOREO_GROUP) {
-            true => yaml::documents("", text).unwrap_or_default(),
-            false => Vec::new(),
-        };
-        let objects = documents
-            .into_iter()
-            .flat_map(|document| lists::objects(document.value));
-        for lists::Item { value, .. } in objects {
-            let group = value["apiVersion"].as_str().unwrap_or_default();
-            let group = group.split('/').next();
-            if group != Some(labels::OPENCHOREO_GROUP) {
-                continue;
-            }
+        for value in manifest::objects(bytes).unwrap_or_default() {
             let said = |field: &str| value["metadata"][field].as_str().unwrap_or_default();
             let namespace = match said("namespace") {
                 "" => namespace,
                 own => own,
             };
             let name = (namespace.to_owned(), said("name").to_owned());
-            match value["kind"].as_str() {
-                Some("ReleasePin") => {
-                    let spec = ReleasePinSpec::deserialize(&value["spec"]);
-                    self.pins.extend(spec.ok().map(|spec| (name, spec)));
-                }
-                Some("Release") => {
-                    let mark = value["metadata"]["annotations"][labels::MARK].as_str();
-                    let mark = mark.and_then(|mark| serde_json::from_str(mark).ok());
-                    self.marks.extend(mark.map(|mark| (name.clone(), mark)));
-                    self.releases.insert(name, value["spec"].clone());
-                }
-                _ => {}
+            if manifest::is_a("ReleasePin", &value) {
+                let spec = ReleasePinSpec::deserialize(&value["spec"]);
+                self.pins.extend(spec.ok().map(|spec| (name, spec)));
+            } else if manifest::is_a("Release", &value) {
+                let mark = value["metadata"]["annotations"][labels::MARK].as_str();
+                let mark = mark.map(Noted::read);
+                self.marks.extend(mark.map(|mark| (name.clone(), mark)));
+                self.releases.insert(name, value["spec"].clone());
             }
         }
     }

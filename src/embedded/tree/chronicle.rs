@@ -46,7 +46,12 @@ pub(super) struct Entry {
     name: String,
     revision: i64,
     what: What,
+    /// Whether it is of a commit whose parents this clone does not have: git lists its whole tree as added.
+    cut: bool,
 }
+
+/// The reason of an entry whose change this clone does not know.
+const CUT: &str = "not known: the clone ends here";
 
 /// What an entry says.
 #[derive(Debug)]
@@ -61,7 +66,21 @@ impl Entry {
     /// Says it, with the labels that it is found by.
     fn tell(&self) -> Option<(AuditEntrySpec, Value)> {
         match &self.what {
-            What::Move(change) => Some(moved(change, self.revision)),
+            What::Move(change) => {
+                let (mut spec, labels) = moved(change, self.revision);
+                if self.cut {
+                    spec = AuditEntrySpec {
+                        operation: None,
+                        actor: None,
+                        action: Action::Edit,
+                        reason: Some(CUT.to_owned()),
+                        from: None,
+                        restored_from: None,
+                        ..spec
+                    };
+                }
+                Some((spec, labels))
+            }
             What::Deed(dealt, at) => {
                 let deed = dealt.deeds.get(*at)?;
                 let labels = json!({labels::COMPONENT: deed.component});
@@ -312,18 +331,25 @@ pub(super) fn take(
         &namespace,
         now.collect(),
     )?;
+    let shallow = news.shallow.clone().unwrap_or_default();
+    let shallow: HashSet<&str> = shallow.lines().map(str::trim).collect();
     for change in changes {
+        let cut = shallow.contains(change.commit.id.as_str());
         let key = pin_key(&change.namespace, &change.name);
         let recorded = index.pins.entry(key).or_default();
         recorded.revisions += 1;
         recorded.spec = serde_json::to_value(&change.after).unwrap_or_default();
-        recorded.by.clone_from(&change.commit.author);
+        recorded.by = match cut {
+            true => String::new(),
+            false => change.commit.author.clone(),
+        };
         entries.push(Entry {
             namespace: change.namespace.clone(),
             kind: SubjectKind::ReleasePin,
             name: change.name.clone(),
             revision: recorded.revisions,
             what: What::Move(Box::new(change)),
+            cut,
         });
     }
     for (key, recorded) in &mut index.pins {
@@ -340,6 +366,10 @@ pub(super) fn take(
         })
         .collect();
     for dealt in releases::dealt(&mut blobs, &news.commits)? {
+        // Of such a commit, every mark of its tree looks like its own.
+        if shallow.contains(dealt.commit.id.as_str()) {
+            continue;
+        }
         let dealt = Arc::new(dealt);
         for (at, deed) in dealt.deeds.iter().enumerate() {
             let namespace = or_else(&deed.namespace, &namespace);
@@ -352,6 +382,7 @@ pub(super) fn take(
                 name: deed.component.clone(),
                 revision: *number,
                 what: What::Deed(dealt.clone(), at),
+                cut: false,
             });
         }
     }

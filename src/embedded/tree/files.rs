@@ -38,15 +38,13 @@ impl Charts {
     /// Tells whether a file is a template, of a chart or of another tool.
     pub(super) fn is_template(&self, path: &str) -> bool {
         let mut charts = self.0.iter();
-        let ending = ending(path);
-        TEMPLATES.contains(&ending.as_str())
-            || charts.any(|folder| path.starts_with(folder.as_str()))
+        is_template(path) || charts.any(|folder| path.starts_with(folder.as_str()))
     }
 }
 
 /// Chooses the files that are read, in order: manifests and templates.
 pub(super) fn candidates(files: Vec<String>) -> Vec<String> {
-    let is_one = |file: &String| is_manifest(file) || TEMPLATES.contains(&ending(file).as_str());
+    let is_one = |file: &String| is_manifest(file) || is_template(file);
     let mut chosen: Vec<String> = files.into_iter().filter(is_one).collect();
     chosen.sort();
     chosen.dedup();
@@ -56,6 +54,11 @@ pub(super) fn candidates(files: Vec<String>) -> Vec<String> {
 /// Tells whether a file can be a manifest, by its name.
 pub fn is_manifest(path: &str) -> bool {
     MANIFESTS.contains(&ending(path).as_str()) || is_kustomization(path)
+}
+
+/// Tells whether a file is a template of manifests, by its name.
+pub(super) fn is_template(path: &str) -> bool {
+    TEMPLATES.contains(&ending(path).as_str())
 }
 
 /// Tells whether a file is JSON, by its name.

@@ -3,9 +3,11 @@
 //! Garbage collection has to know that such content exists, because it may name releases. This module finds
 //! it by its words and reports it, and does not interpret it.
 
+use regex::Regex;
 use serde_json::Value;
 
 use super::read::is_of_us;
+use crate::api::labels;
 use crate::yaml;
 
 /// The kind that names releases.
@@ -26,7 +28,7 @@ pub(super) fn problem(value: &Value) -> Option<String> {
             )),
         };
     }
-    match find(value)? {
+    match find("", value)? {
         Found::Object => {
             let name = value["metadata"]["name"].as_str().unwrap_or_default();
             let what = match said("kind") {
@@ -43,7 +45,7 @@ pub(super) fn problem(value: &Value) -> Option<String> {
 }
 
 /// The problem of a patch of a ReleasePin.
-pub(super) const PATCHED: &str = "a patch changes a ReleasePin, so bowline does not know which release runs; write the change into the file of the ReleasePin";
+pub(super) const PATCHED: &str = "a patch changes a ReleasePin or may select one, so bowline does not know which release runs; write the change into the file of the ReleasePin";
 
 /// Returns the problem of a template that makes ReleasePins; None for another template.
 pub(super) fn problem_of_template(path: &str, bytes: &[u8]) -> Option<String> {
@@ -57,10 +59,15 @@ pub(super) fn problem_of_template(path: &str, bytes: &[u8]) -> Option<String> {
 
 /// Tells whether an object, read as a patch, changes the release of a ReleasePin or its holds.
 pub(super) fn changes_pin(value: &Value) -> bool {
-    let spec = &value["spec"];
-    let touches = ["releaseRef", "holds", "$patch"];
-    let touches = touches.iter().any(|field| spec.get(*field).is_some());
-    value["kind"] == PIN && (touches || value.get("$patch").is_some())
+    value["kind"] == PIN && touches_release(value)
+}
+
+/// Tells whether a patch, for an object of whatever kind, has the release or the holds of a ReleasePin.
+fn touches_release(patch: &Value) -> bool {
+    let spec = &patch["spec"];
+    let fields = ["releaseRef", "holds", "$patch"];
+    let touches = fields.iter().any(|field| spec.get(*field).is_some());
+    touches || patch.get("$patch").is_some()
 }
 
 /// The hidden content of an object of another kind.
@@ -72,56 +79,80 @@ enum Found {
     Patch,
 }
 
-fn find(value: &Value) -> Option<Found> {
+/// Finds hidden content in a value, which is in the field `within` of its object.
+fn find(within: &str, value: &Value) -> Option<Found> {
     match value {
         Value::String(text) => (text.contains(PIN) && names_pin(text)).then_some(Found::Object),
-        Value::Array(items) => items.iter().find_map(find),
+        Value::Array(items) => items.iter().find_map(|item| find(within, item)),
         Value::Object(fields) => {
             let is_object = fields.contains_key("metadata") || fields.contains_key("spec");
             if value["kind"] == PIN && fields.contains_key("apiVersion") && is_object {
                 return Some(Found::Object);
             }
-            if let Some(patches) = patches_pins(value) {
+            if let Some(patches) = patches_pins(within, value) {
                 return patches.then_some(Found::Patch);
             }
-            fields.values().find_map(find)
+            fields.iter().find_map(|(field, value)| find(field, value))
         }
         _ => None,
     }
 }
 
 /// Tells whether an entry of a list of patches changes ReleasePins; None where the value is no such entry.
-fn patches_pins(value: &Value) -> Option<bool> {
-    let kind = |at: &str| value.pointer(at).and_then(Value::as_str);
-    // Kustomize reads the kind of a target as a regular expression.
-    let selects = |kind: Option<&str>| kind.map(|kind| kind.contains(PIN) || kind.contains('*'));
+fn patches_pins(within: &str, value: &Value) -> Option<bool> {
     if let Some(fields) = value.get("fieldPaths").and_then(Value::as_array) {
         let mut fields = fields.iter().filter_map(Value::as_str);
-        let touches = fields.any(|field| field.starts_with("spec"));
-        return Some(touches && selects(kind("/select/kind")).unwrap_or_default());
+        let touches = fields.any(|field| is_of_release(field.split('.')));
+        return Some(touches && selects_pins(&value["select"]));
     }
-    let target = selects(kind("/target/kind"));
+    let target = value.get("target").filter(|target| target.is_object());
+    let target = target.map(selects_pins);
     if let Some(patch) = value.get("patch").and_then(Value::as_str) {
         let Ok(documents) = yaml::documents("", patch) else {
             return Some(target.unwrap_or_else(|| names_pin(patch)));
         };
         let mut documents = documents.into_iter().map(|document| document.value);
-        return Some(documents.any(|document| match document.as_array() {
-            Some(operations) => target.unwrap_or(true) && operations.iter().any(moves_pin),
-            None => changes_pin(&document),
-        }));
+        return Some(
+            documents.any(|document| match (document.as_array(), target) {
+                (Some(operations), target) => {
+                    target.unwrap_or(true) && operations.iter().any(moves_pin)
+                }
+                // Kustomize applies it to the objects that the target selects, whatever kind it says.
+                (None, Some(selects)) => selects && touches_release(&document),
+                (None, None) => changes_pin(&document),
+            }),
+        );
     }
     let by_file = value.get("path").is_some_and(Value::is_string);
-    (by_file && target.is_some()).then_some(target == Some(true))
+    // Other kinds have a path and a target, too.
+    let is_patch = within.starts_with("patches") || value["target"]["kind"].is_string();
+    target.filter(|_| by_file && is_patch)
+}
+
+/// Tells whether a selector of kustomize can select ReleasePins. It selects every kind and every group that
+/// it leaves out.
+fn selects_pins(selector: &Value) -> bool {
+    let said = |field: &str| selector[field].as_str().filter(|text| !text.is_empty());
+    let admits = |field: &str, word: &str| {
+        // Kustomize reads it as a regular expression for the whole word.
+        let expression = |text| Regex::new(&format!("^(?:{text})$"));
+        said(field).is_none_or(|text| expression(text).map_or(true, |own| own.is_match(word)))
+    };
+    admits("kind", PIN) && admits("group", labels::OPENCHOREO_GROUP)
 }
 
 /// Tells whether an operation of a JSON patch changes the release of a ReleasePin or its holds.
 fn moves_pin(operation: &Value) -> bool {
     let path = operation["path"].as_str().unwrap_or_default();
-    let parts: Vec<&str> = path.split('/').skip(1).take(2).collect();
+    is_of_release(path.split('/').skip(1))
+}
+
+/// Tells whether a path leads to the release or the holds of a ReleasePin, or to an object around them.
+fn is_of_release<'p>(path: impl Iterator<Item = &'p str>) -> bool {
+    let parts: Vec<&str> = path.take(2).collect();
     matches!(
         parts.as_slice(),
-        [] | ["spec"] | ["spec", "releaseRef" | "holds"]
+        [] | ["spec"] | ["spec", "releaseRef" | "holds" | "*"]
     )
 }
 
@@ -203,6 +234,38 @@ mod tests {
                 None,
             ),
             ("{patches: [{path: p.yaml}]}", None),
+            // A target without a kind may select ReleasePins.
+            ("{patches: [{path: p.yaml, target: {name: cart}}]}", patch),
+            ("{patches: [{path: p.yaml, target: {kind: ''}}]}", patch),
+            (
+                "{patches: [{path: p.yaml, target: {group: openchoreo.dev}}]}",
+                patch,
+            ),
+            ("{patches: [{path: p.yaml, target: {group: apps}}]}", None),
+            (
+                "{patches: [{path: p.yaml, target: {kind: 'Release.+|Job'}}]}",
+                patch,
+            ),
+            (
+                "{patches: [{path: p.yaml, target: {kind: 'Deploy.*'}}]}",
+                None,
+            ),
+            (
+                "{kind: Route, spec: {rules: [{path: /x, target: {name: cart}}]}}",
+                None,
+            ),
+            (
+                "{patches: [{target: {kind: ReleasePin}, patch: '{kind: any, metadata: {name: any}, spec: {releaseRef: {name: y}}}'}]}",
+                patch,
+            ),
+            (
+                "{patches: [{target: {labelSelector: a=b}, patch: '{kind: any, spec: {holds: []}}'}]}",
+                patch,
+            ),
+            (
+                "{patches: [{target: {labelSelector: a=b}, patch: '{kind: any, spec: {replicas: 2}}'}]}",
+                None,
+            ),
             (
                 "{patches: [{target: {kind: ReleasePin}, patch: '[{op: replace, path: /spec/releaseRef/name, value: x}]'}]}",
                 patch,
@@ -240,11 +303,23 @@ mod tests {
                 patch,
             ),
             (
+                "{replacements: [{targets: [{select: {name: cart}, fieldPaths: [spec.releaseRef.name]}]}]}",
+                patch,
+            ),
+            (
+                "{replacements: [{targets: [{fieldPaths: ['spec.*']}]}]}",
+                patch,
+            ),
+            (
+                "{replacements: [{targets: [{select: {name: cart}, fieldPaths: [spec.template.spec]}]}]}",
+                None,
+            ),
+            (
                 "{replacements: [{targets: [{select: {kind: ReleasePin}, fieldPaths: [metadata.labels.x]}]}]}",
                 None,
             ),
         ] {
-            assert_eq!(find(&read(text)), expected, "{text}");
+            assert_eq!(find("", &read(text)), expected, "{text}");
         }
     }
 

@@ -16,7 +16,7 @@ use super::sync::PINS;
 use crate::embedded::sqlite::Revision;
 
 /// Raised when what is kept, or how files are read, changes its meaning.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
 /// Everything that is known of a work tree.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -137,6 +137,8 @@ pub(super) struct Held {
     pub(super) line: usize,
     /// Whether its namespace is written in the file.
     pub(super) says_namespace: bool,
+    /// The releases that it names, where it is a ReleasePin.
+    pub(super) releases: Vec<String>,
 }
 
 impl Index {

@@ -17,7 +17,7 @@ pub struct Logged {
     pub changes: Vec<Change>,
     /// The marks and collections that the branch has, oldest first.
     pub dealt: Vec<Dealt>,
-    /// Every commit whose trailers name a component, also those that a merge brought; newest first.
+    /// Every commit whose trailers name an action or a component, also those that a merge brought; newest first.
     pub claims: Vec<Arc<Commit>>,
     /// The commits of which this clone does not have the parents: git lists their whole tree as added.
     pub cut: BTreeSet<String>,
@@ -42,7 +42,10 @@ pub fn logged(
     };
     let cut = log.iter().filter(is_cut).map(|commit| commit.id.clone());
     let cut = cut.collect();
-    let names_something = |commit: &&Commit| !Trailers::read(commit).is_empty();
+    let names_something = |commit: &&Commit| {
+        let mut trailers = commit.trailers().into_iter();
+        trailers.any(|(word, _)| [Trailers::ACTION, Trailers::COMPONENT].contains(&word))
+    };
     let claims = log.iter().filter(names_something);
     let claims = claims.map(|commit| Arc::new(commit.clone())).collect();
     let commits = branch(log, Some(&head));

@@ -29,6 +29,8 @@ pub(super) struct Scan {
     left_out: BTreeMap<String, LeftOut>,
     /// The charts among them.
     charts: Charts,
+    /// The submodules among them.
+    submodules: BTreeSet<String>,
     /// What came to its log: it is still asked, and files can be read meanwhile.
     news: JoinHandle<Result<News, GitError>>,
 }
@@ -117,6 +119,10 @@ impl Tree {
             folder: &folder,
             left_out: &scan.left_out,
             charts: &scan.charts,
+            paths: &scan.paths,
+            submodules: &scan.submodules,
+            root,
+            scope: self.work.scope(),
             catalog,
             now,
             extent,
@@ -226,12 +232,21 @@ impl Tree {
         let news = std::thread::spawn(move || chronicle::news(&asked.work, &known));
         let files = self.work.files()?;
         let charts = Charts::of(&files.paths);
-        let paths = files::candidates(files.paths);
+        let mut paths = files::candidates(files.paths);
+        // A link to a directory has any name.
+        let root = self.work.root();
+        let mut links = files.links;
+        links.retain(|link| root.join(link).is_symlink() && root.join(link).is_dir());
+        paths.extend(links);
+        paths.extend(files.submodules.iter().cloned());
+        paths.sort();
+        paths.dedup();
         let left_out = self.left_out(&before, &paths, &charts, files.left_out)?;
         Ok(Scan {
             paths,
             left_out,
             charts,
+            submodules: files.submodules,
             news,
         })
     }
@@ -353,7 +368,11 @@ fn read_files<'p>(
         if let Some(known) = known.filter(is_as_read) {
             match reader.folder.stat(path) {
                 Ok(Some(stat)) if known.stat.is_as(&stat) => return Some((path, None)),
-                Ok(None) if !reader.left_out.contains_key(path) => return None,
+                Ok(None)
+                    if !reader.left_out.contains_key(path) && reader.unfollowed(path).is_none() =>
+                {
+                    return None;
+                }
                 // Who reads it says what is wrong.
                 Ok(_) | Err(_) => {}
             }

@@ -22,6 +22,7 @@ mod index;
 mod kustomize;
 mod logged;
 mod look;
+mod manifest;
 mod moves;
 mod object_text;
 mod place;
@@ -48,12 +49,13 @@ use super::status::Failure;
 use super::{Embedded, OpenError};
 use crate::git::{GitError, WorkTree};
 use crate::text;
-pub use between::{Between, Sides, between};
+pub use between::{Between, Noted, Sides, between};
 pub use edits::{EditsError, Wish};
 pub use files::is_manifest;
 use index::Index;
 pub use index::LeftOutPin;
 pub use logged::{Logged, logged};
+pub use manifest::{Unreadable, is_a, mean_the_same, objects};
 pub use moves::Change;
 pub use place::{BadWord, Layout};
 pub use releases::{Dealt, Deed};
@@ -224,6 +226,16 @@ impl Tree {
         found
     }
 
+    /// Tells whether neither the files nor the log have anything of our groups. Releases and the log may be
+    /// read later, and then it is false.
+    pub fn is_plain(&self) -> bool {
+        let index = self.index();
+        let is_plain = |known: &index::Known| {
+            known.objects.is_empty() && known.problems.is_empty() && known.left_out.is_empty()
+        };
+        index.whole && index.pins.is_empty() && index.files.values().all(is_plain)
+    }
+
     /// Lists the files that hold pins.
     pub fn files_of_pins(&self) -> BTreeSet<String> {
         let index = self.index();
@@ -321,6 +333,38 @@ impl Tree {
                         "{path}: a kustomization names it, and bowline does not read a file with such a name; let its name end in .yaml"
                     ),
                 );
+            }
+        }
+        found
+    }
+
+    /// Lists the ReleasePins that name releases which no file has. A tool may put another name in its place.
+    pub fn dangling(&self) -> Vec<Problem> {
+        let releases = self.places(sync::RELEASES);
+        let index = self.index();
+        let (patches, _) = kustomize::named(&index.files);
+        let mut found = Vec::new();
+        for (path, known) in &index.files {
+            if patches.contains(path.as_str()) {
+                continue;
+            }
+            for held in &known.objects {
+                let namespace = index.namespace_of(held);
+                let is_missing = |release: &&String| {
+                    !releases.contains_key(&(namespace.to_owned(), (*release).clone()))
+                };
+                let missing = held.releases.iter().filter(is_missing);
+                found.extend(missing.map(|release| {
+                    Problem {
+                        path: path.clone(),
+                        what: text::line(&format!(
+                            "{}: ReleasePin {} names release {release}, which does not exist",
+                            Place::of(path, held),
+                            held.name
+                        ))
+                        .into_owned(),
+                    }
+                }));
             }
         }
         found

@@ -6,12 +6,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::branch::Told;
-use super::chronicle;
-use crate::api::lists;
+use super::{chronicle, manifest};
 use crate::api::pin::ReleasePinSpec;
 use crate::git::GitError;
 use crate::git::log::{Changed, Commit};
-use crate::yaml;
 
 /// What a commit made of a pin.
 #[derive(Clone, Debug, PartialEq)]
@@ -184,16 +182,8 @@ fn on_its_side<'t>(told: &'t Told, file: &Changed) -> Option<&'t Changed> {
 
 /// Reads the pins of a file as it was; None where it cannot be read.
 pub(super) fn read_pins(bytes: &[u8]) -> Option<Vec<Pin>> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    let documents = match text.contains("ReleasePin") {
-        true => yaml::documents("", text).ok()?,
-        false => Vec::new(),
-    };
-    let objects = documents
-        .into_iter()
-        .flat_map(|document| lists::objects(document.value));
-    let objects = objects.map(|item| item.value);
-    let pins = objects.filter(|value| value["kind"] == "ReleasePin");
+    let objects = manifest::objects(bytes).ok()?.into_iter();
+    let pins = objects.filter(|value| manifest::is_a("ReleasePin", value));
     let pins = pins.filter_map(|value| {
         let text = |field: &str| {
             let text = value["metadata"][field].as_str();

@@ -4,11 +4,13 @@
 //! patches look like one and are none; a chart's templates are no YAML until they are rendered. What bowline
 //! does not understand and what names our kinds is a problem ([`super::hidden`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
+use std::path::Path;
 
 use memchr::memmem;
+use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -16,7 +18,9 @@ use super::files::{self, Charts};
 use super::index::{Held, Known, LeftOutPin};
 use super::moves::{self, Pin};
 use super::stat::{Folder, Stat};
+use super::sync::PINS;
 use super::{chronicle, hidden, kustomize};
+use crate::api::pin::ReleasePinSpec;
 use crate::api::{labels, lists};
 use crate::embedded::catalog::{Catalog, Resource};
 use crate::embedded::object::{self, Writer, meta, meta_mut};
@@ -57,6 +61,13 @@ pub(super) struct Reader<'a> {
     /// What need not be there.
     pub(super) left_out: &'a BTreeMap<String, LeftOut>,
     pub(super) charts: &'a Charts,
+    /// What is read, in order.
+    pub(super) paths: &'a [String],
+    /// The submodules among them.
+    pub(super) submodules: &'a BTreeSet<String>,
+    /// The root of the work tree, and the directory that the user named.
+    pub(super) root: &'a Path,
+    pub(super) scope: &'a Path,
     pub(super) catalog: &'a Catalog,
     pub(super) now: jiff::Timestamp,
     /// How much is read.
@@ -90,9 +101,12 @@ impl Reader<'_> {
                 return unread(path, known, template, stat.read_at(self.now), problem);
             }
             Ok(None) => {
-                return match self.left_out.get(path) {
-                    Some(file) => left_out(path, known, template, file),
-                    None => Looked::Gone,
+                return match (self.left_out.get(path), self.unfollowed(path)) {
+                    (Some(file), _) => left_out(path, known, template, file),
+                    (None, problem @ Some(_)) => {
+                        unread(path, known, template, Stat::default(), problem)
+                    }
+                    (None, None) => Looked::Gone,
                 };
             }
             Err(error) => {
@@ -146,6 +160,39 @@ impl Reader<'_> {
         Looked::At(Box::new(read))
     }
 
+    /// Returns the problem of a link or a submodule, which bowline does not follow; None where there is none,
+    /// or bowline reads the target of the link anyway.
+    pub(super) fn unfollowed(&self, path: &str) -> Option<String> {
+        if self.submodules.contains(path) {
+            return Some(format!(
+                "{path}: it is a submodule, and bowline does not read submodules; name a directory without it with --repo"
+            ));
+        }
+        let link = self.root.join(path);
+        if !link.is_symlink() {
+            return None;
+        }
+        let target = link.canonicalize();
+        let is_read = target.as_ref().is_ok_and(|target| {
+            let root = self.root.canonicalize();
+            let own = root.ok().and_then(|root| target.strip_prefix(root).ok());
+            let own = own.map(|own| own.to_string_lossy().replace('\\', "/"));
+            match target.is_dir() {
+                true => target.starts_with(self.scope),
+                false => own.is_some_and(|own| self.paths.binary_search(&own).is_ok()),
+            }
+        });
+        let to = match &target {
+            Ok(target) => format!("to {}", target.display()),
+            Err(_) => "to nothing".to_owned(),
+        };
+        (!is_read).then(|| {
+            format!(
+                "{path}: it is a link {to}, and bowline does not follow links; put the file in its place"
+            )
+        })
+    }
+
     /// Opens and reads a file; None where there is none.
     fn contents(&self, path: &str) -> std::io::Result<Option<(Contents, Stat)>> {
         let Some((mut file, stat)) = self.folder.file(path)? else {
@@ -190,8 +237,9 @@ impl Reader<'_> {
                 return;
             }
         };
-        // A patch may name our kinds and no group.
-        let speaks_of_us = names_us(bytes) || text.contains("ReleasePin");
+        // A patch may name our kinds and no group, and a replacement only our fields.
+        let speaks_of_us =
+            names_us(bytes) || text.contains("ReleasePin") || text.contains("fieldPaths");
         if !kustomization && !speaks_of_us {
             return;
         }
@@ -240,6 +288,10 @@ impl Reader<'_> {
         };
         match self.load(resource, value) {
             Ok((object, namespace, name)) => {
+                let pin = (&*resource.storage == PINS)
+                    .then(|| ReleasePinSpec::deserialize(&object["spec"]).ok());
+                let pin = pin.flatten();
+                let named = pin.iter().flat_map(ReleasePinSpec::named_releases);
                 let held = Held {
                     resource: resource.storage.to_string(),
                     says_namespace: !namespace.is_empty(),
@@ -248,6 +300,7 @@ impl Reader<'_> {
                     document,
                     items: at,
                     line,
+                    releases: named.map(str::to_owned).collect(),
                 };
                 read.known.objects.push(held.clone());
                 read.objects.push(Loaded { held, object });

@@ -10,14 +10,14 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::branch::Told;
+use super::manifest;
 use super::moves::Blobs;
 use super::trailers::{self, Trailers};
 use crate::api::audit::{Action, AuditEntrySpec, ReleaseIdentity, Subject, SubjectKind};
-use crate::api::release::{Mark, Verdict};
-use crate::api::{labels, lists};
+use crate::api::labels;
+use crate::api::release::Verdict;
 use crate::git::GitError;
 use crate::git::log::Commit;
-use crate::yaml;
 
 /// A commit that says that it marked or collected releases.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,24 +106,18 @@ fn says(commit: &Commit) -> bool {
 type Releases = BTreeMap<(String, String), (String, Option<Verdict>)>;
 
 fn releases(bytes: &[u8]) -> Releases {
-    let text = std::str::from_utf8(bytes).unwrap_or_default();
     // What could not be read then is no state that anybody had.
-    let documents = yaml::documents("", text).unwrap_or_default();
-    let objects = documents
-        .into_iter()
-        .flat_map(|document| lists::objects(document.value));
-    let objects = objects.map(|item| item.value);
-    let releases = objects.filter(|value| value["kind"] == "Release");
+    let objects = manifest::objects(bytes).unwrap_or_default().into_iter();
+    let releases = objects.filter(|value| manifest::is_a("Release", value));
     let read = releases.map(|value| {
         let meta = &value["metadata"];
         let text = |field: &str| meta[field].as_str().unwrap_or_default().to_owned();
         let component = value["spec"]["component"]["name"].as_str();
         let mark = meta["annotations"][labels::MARK].as_str();
-        let mark = mark.and_then(|mark| serde_json::from_str::<Mark>(mark).ok());
         let component = component.unwrap_or_default().to_owned();
         (
             (text("namespace"), text("name")),
-            (component, mark.map(|mark| mark.verdict)),
+            (component, mark.map(Verdict::of_mark)),
         )
     });
     read.collect()

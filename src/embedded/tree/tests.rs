@@ -10,6 +10,7 @@ fn index(files: &[(&str, &str, &str)]) -> Index {
     for (path, resource, name) in files {
         let known: &mut Known = index.files.entry((*path).to_owned()).or_default();
         known.objects.push(Held {
+            releases: Vec::new(),
             resource: (*resource).to_owned(),
             namespace: String::new(),
             name: (*name).to_owned(),

@@ -189,8 +189,27 @@ fn retention(world: &World, command: &Gc, asked: &Asked) -> Result<Retention, Re
     Ok(retention)
 }
 
-/// Plans a collection.
+/// Plans a collection. Refuses while a ReleasePin of the components names a release that is not there: whoever
+/// lost one release may have lost ReleasePins too.
 pub fn plan(world: &World, command: &Gc, asked: &Asked) -> Result<Collection, Refusal> {
+    let collection = judge(world, command, asked)?;
+    let components = world
+        .components()
+        .filter(|key| *key.namespace == *asked.namespace && is_wanted(command, &key.name));
+    for pin in components.flat_map(|component| world.pins_of(component)) {
+        let lost = |name: &&str| world.release(&super::beside(&pin.key, name)).is_none();
+        if let Some(release) = pin.named_releases().find(lost) {
+            return Err(Refusal::ReleaseLost {
+                pin: pin.key.name.to_string(),
+                release: release.to_owned(),
+            });
+        }
+    }
+    Ok(collection)
+}
+
+/// Says of every release and snapshot what keeps it, whatever the ReleasePins name.
+pub fn judge(world: &World, command: &Gc, asked: &Asked) -> Result<Collection, Refusal> {
     let rules = Rules::new(world, asked);
     rules.current()?;
     rules.current_snapshots()?;

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use crate::api::release::Verdict;
+use crate::engine::marking;
 use crate::engine::plan::Asked;
 use crate::engine::rules::{Refusal, Rules};
 use crate::engine::world::{Key, World};
@@ -44,12 +45,18 @@ pub struct Marking {
 }
 
 impl Marking {
-    /// Refuses to call a release bad without a note: such a plan can be looked at and not applied.
+    /// Tells whether the mark needs a reason: a bad mark does, and a good mark that replaces a bad one.
+    pub fn needs_reason(&self) -> bool {
+        !self.unchanged && [Some(self.verdict), self.was].contains(&Some(Verdict::Bad))
+    }
+
+    /// Refuses a mark without the reason that it needs: such a plan can be looked at and not applied.
     pub fn noted(&self) -> Result<(), Refusal> {
         let given = self.reason.as_deref().unwrap_or_default();
-        match self.verdict == Verdict::Bad && !self.unchanged && given.trim().is_empty() {
+        match self.needs_reason() && given.trim().is_empty() {
             true => Err(Refusal::NoNote {
                 release: self.release.name.to_string(),
+                verdict: marking::word(self.verdict),
             }),
             false => Ok(()),
         }

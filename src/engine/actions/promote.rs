@@ -58,10 +58,10 @@ fn promotion(
     rules.current()?;
     rules.known_environment(from)?;
     rules.environment(to)?;
-    rules.one_pipeline()?;
     // A plan that skips the path is not applied without a reason.
-    if !command.skip_path {
-        rules.path(from, to)?;
+    match command.skip_path {
+        true => rules.one_pipeline()?,
+        false => rules.path(from, to)?,
     }
     let source = world.pin_of(&rules.key(component), from);
     let source = source.ok_or_else(|| rules.no_pin(component, from))?;

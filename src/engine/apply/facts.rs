@@ -38,9 +38,9 @@ impl Subject {
             }
             Fact::Release { key, .. } => Self::Release(key.clone()),
             Fact::Environment { key, .. } => Self::Environment(key.clone()),
-            Fact::Path { namespace, .. } | Fact::First { namespace, .. } => {
-                Self::Pipelines(namespace.clone())
-            }
+            Fact::Path { namespace, .. }
+            | Fact::OnePipeline { namespace }
+            | Fact::First { namespace, .. } => Self::Pipelines(namespace.clone()),
         }
     }
 }
@@ -119,28 +119,7 @@ impl Now {
         let broken = item.facts.iter().find(|fact| !fact.holds(&self.world, at));
         broken
             .map(|fact| self.describe(fact, item, at))
-            .or_else(|| self.ended(item, at))
-    }
-
-    /// A hold that ended while the plan was looked at: another release counts than it says.
-    fn ended(&self, item: &Item, at: Timestamp) -> Option<String> {
-        let before = self.world.pin(&item.pin);
-        let owned = before.is_some_and(|pin| pin.gitops.is_some());
-        let before = before.map(|pin| pin.effective_release(at));
-        let planned = item.from.as_ref().map(|from| from.name.as_str());
-        let after = super::publish::spec(item);
-        let after = after.release_that_counts(at, owned);
-        let name = &item.pin.name;
-        match (before, planned) {
-            (Some(now), Some(then)) if now != then => Some(format!(
-                "a hold on {name} ended: its effective release is {now}, no longer {then}"
-            )),
-            _ if after != item.to.name => Some(format!(
-                "a hold on {name} ended: its effective release would be {after}, not {}",
-                item.to.name
-            )),
-            _ => None,
-        }
+            .or_else(|| stale::ended(&self.world, item, at))
     }
 
     fn describe(&self, fact: &Fact, item: &Item, at: Timestamp) -> String {
@@ -158,7 +137,11 @@ impl Now {
         let runs = row.effective_release(at);
         if runs != release {
             let by = by_whom(pin);
-            return format!("{} runs {runs} now, not {release}{by}", key.name);
+            let changed = match by.is_empty() {
+                true => String::new(),
+                false => format!("; last changed{by}"),
+            };
+            return format!("{} runs {runs} now, not {release}{changed}", key.name);
         }
         let why = match &row.ready {
             _ if row.observed != Some(row.generation) => {

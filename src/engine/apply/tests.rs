@@ -295,7 +295,9 @@ async fn a_fact_that_is_no_more_stops_it_and_is_told() {
     set_release(&bob, "cart-dev", "cart-1").await;
     let told = shop.refusal(&plan).await;
     assert!(
-        told.starts_with("cart-dev runs cart-1 now, not cart-2 by bob with kubectl-edit at 20"),
+        told.starts_with(
+            "cart-dev runs cart-1 now, not cart-2; last changed by bob with kubectl-edit at 20"
+        ),
         "{told}"
     );
     set_release(&bob, "cart-dev", "cart-2").await;

@@ -10,6 +10,9 @@ use serde_json::Value;
 use super::{Change, Diff, FieldChange, Identity, ObjectDiff};
 use crate::text;
 
+/// A value takes as many columns at most where people read a line of changes.
+const VALUE: usize = 160;
+
 /// How much a change matters to its reader, the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Importance {
@@ -84,13 +87,20 @@ impl Diff {
                 });
                 continue;
             }
-            for field in &object.fields {
-                let steps = steps(&field.path);
+            let paths: Vec<Vec<Step>> = object.fields.iter().map(|it| steps(&it.path)).collect();
+            let shorts: Vec<String> = paths.iter().map(|steps| short(steps)).collect();
+            for ((field, steps), name) in object.fields.iter().zip(&paths).zip(&shorts) {
+                // Two fields of one object that have the same short name keep their whole paths.
+                let same = shorts.iter().filter(|other| *other == name).count();
+                let name = match same > 1 && meta(steps).is_none() {
+                    true => written(steps),
+                    false => name.clone(),
+                };
                 let line = ChangeLine {
-                    importance: of_field(&object.identity, &steps, field),
+                    importance: of_field(&object.identity, steps, field),
                     objects: vec![&object.identity],
                     change: Change::Changed,
-                    field: short(&steps),
+                    field: name,
                     before: field.before.as_ref(),
                     after: field.after.as_ref(),
                 };
@@ -141,6 +151,7 @@ impl Diff {
                 Change::Removed => format!("  - {name}: removed"),
                 Change::Changed | Change::Same => {
                     let (before, after) = line.values();
+                    let (before, after) = shortened(&before, &after, VALUE);
                     let values = format!("{}: {before} -> {after}", line.field);
                     match line.objects.as_slice() {
                         [_] => {
@@ -256,14 +267,8 @@ fn steps(path: &str) -> Vec<Step> {
 fn short(steps: &[Step]) -> String {
     let is =
         |at: usize, wanted: &str| matches!(steps.get(at), Some(Step::Key(key)) if key == wanted);
-    if let [.., Step::Key(metadata), Step::Key(kind), Step::Key(key)] = steps
-        && metadata == "metadata"
-    {
-        match kind.as_str() {
-            "labels" => return format!("label {key}"),
-            "annotations" => return format!("annotation {key}"),
-            _ => {}
-        }
+    if let Some(meta) = meta(steps) {
+        return meta;
     }
     let container = (0..steps.len()).find(|at| {
         ["containers", "initContainers", "ephemeralContainers"]
@@ -277,8 +282,25 @@ fn short(steps: &[Step]) -> String {
         Some(at) if is(at, "env") && is(at + 2, "value") => steps.len() - 1,
         _ => steps.len(),
     };
+    written(steps.get(start..end).unwrap_or_default())
+}
+
+/// Names a label or an annotation by its key; None for any other field.
+fn meta(steps: &[Step]) -> Option<String> {
+    let [.., Step::Key(metadata), Step::Key(kind), Step::Key(key)] = steps else {
+        return None;
+    };
+    match (metadata.as_str(), kind.as_str()) {
+        ("metadata", "labels") => Some(format!("label {key}")),
+        ("metadata", "annotations") => Some(format!("annotation {key}")),
+        _ => None,
+    }
+}
+
+/// Writes the steps of a path.
+fn written(steps: &[Step]) -> String {
     let mut out = String::new();
-    for step in steps.get(start..end).unwrap_or_default() {
+    for step in steps {
         match step {
             Step::Item(name) => out += &format!("[{name}]"),
             Step::Key(key) if key.contains(['.', '[', ' ', '/']) => out += &format!("[{key}]"),

@@ -117,6 +117,24 @@ fn a_release_that_cannot_be_applied_fails_with_its_reason() {
             Health::Unknown,
         ),
         (
+            "a hold on the failing release that the controller has not seen",
+            {
+                let mut held = failing(Some("cart-v1"), Some(2), Some("cart-v2"));
+                held.metadata.generation = Some(3);
+                held
+            },
+            Health::Degraded,
+        ),
+        (
+            "another release that the controller has not seen",
+            {
+                let mut moved = failing(Some("cart-v2"), Some(2), Some("cart-v1"));
+                moved.metadata.generation = Some(3);
+                moved
+            },
+            Health::Unknown,
+        ),
+        (
             "the failure is that of a release whose hold ended",
             failing(Some("cart-v1"), Some(2), Some("cart-v1")),
             Health::Unknown,

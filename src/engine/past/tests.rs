@@ -152,7 +152,14 @@ fn what_ran_where_at_a_moment() {
         // The hold has ended, and what it kept away counts again.
         (
             "13:59:00",
-            Some(("cart-v2", Health::Unknown, None, 0, None, Some("cart-v1"))),
+            Some((
+                "cart-v2",
+                Health::Unknown,
+                None,
+                0,
+                Some("13:58:00"),
+                Some("cart-v1"),
+            )),
         ),
     ] {
         let found = cell(time, 2).cell();
@@ -262,6 +269,89 @@ fn a_hold_did_not_make_the_release_that_it_holds() {
         (made.action, made.actor.as_deref()),
         (Some(Action::Promote), Some("ana"))
     );
+}
+
+#[test]
+fn a_change_after_the_end_of_a_hold_did_not_make_the_release() {
+    let (mut entries, world) = scene();
+    entries.truncate(3);
+    // carl lifts ana's hold after its end.
+    let lifted = json!({
+        "action": "Unpin", "actor": "carl", "from": release_named("cart-v2"), "to": release_named("cart-v2"),
+    });
+    entries.push(entry("cart", Some("production"), 4, "13:59:00", lifted));
+    entries[1].spec.actor = Some("tom".to_owned());
+    let past = Past::of(&entries, &world);
+    let columns = Columns::of(&world, Some("shop"));
+    let then = past.then(&world, &columns, at("13:59:30"));
+    let made = then.made(&key("cart"), 2).unwrap();
+    assert_eq!(
+        (made.action, made.actor.as_deref()),
+        (Some(Action::Promote), Some("tom"))
+    );
+    let cell = then.cell(&key("cart"), 2).cell().unwrap();
+    assert_eq!(
+        (cell.release, cell.since),
+        ("cart-v2", Some(at("13:58:00")))
+    );
+}
+
+#[test]
+fn the_reason_of_today_is_not_shown_at_an_earlier_moment() {
+    let (entries, mut world) = scene();
+    let now = world.pin(&key("cart-production")).unwrap();
+    assert_eq!(now.moves.len(), 3);
+    let mut failing = outcomes(
+        pin("cart", "production", "v1"),
+        json!([
+            {"generation": 2, "release": "cart-v2", "since": at("13:40:00"), "until": at("13:50:00"), "healthy": false},
+            {"generation": 3, "release": "cart-v1", "since": at("13:50:00"), "healthy": false},
+        ]),
+    );
+    failing = unready(failing, "Degraded", "0 of 3 ready", "13:30:00");
+    world.pins(Event::Applied(failing));
+    let past = Past::of(&entries, &world);
+    let columns = Columns::of(&world, Some("shop"));
+    for time in ["13:45:00", "13:55:00"] {
+        let then = past.then(&world, &columns, at(time));
+        let cell = then.cell(&key("cart"), 2).cell().unwrap();
+        assert_eq!(
+            (cell.health(), cell.reason),
+            (Health::Degraded, None),
+            "{time}"
+        );
+    }
+}
+
+#[test]
+fn a_deleted_pin_runs_nothing_after_its_last_recorded_change() {
+    let (entries, mut world) = scene();
+    world.pins(Event::Deleted(pin("cart", "production", "v1")));
+    let columns = Columns::of(&world, Some("shop"));
+    let cell = |world: &World, time: &str| {
+        let past = Past::of(&entries, world);
+        let then = past.then(world, &columns, at(time));
+        let release = then
+            .cell(&key("cart"), 2)
+            .cell()
+            .map(|cell| cell.release.to_owned());
+        (
+            release,
+            matches!(then.cell(&key("cart"), 2), Recorded::Deleted(last) if last == at("13:50:00")),
+        )
+    };
+    assert_eq!(cell(&world, "13:45:00").0.as_deref(), Some("cart-v2"));
+    assert_eq!(cell(&world, "13:50:00").0.as_deref(), Some("cart-v1"));
+    assert_eq!(cell(&world, "13:57:00"), (None, true));
+    // Another ReleasePin of the same name began at 13:58.
+    let mut again = outcomes(
+        pin("cart", "production", "v2"),
+        json!([{"generation": 1, "release": "cart-v2", "since": at("13:58:00"), "healthy": true}]),
+    );
+    again.metadata.uid = Some("another".to_owned());
+    world.pins(Event::Applied(again));
+    assert_eq!(cell(&world, "13:57:00"), (None, true));
+    assert_eq!(cell(&world, "13:59:00").0.as_deref(), Some("cart-v2"));
 }
 
 #[test]

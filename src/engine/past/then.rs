@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::{Change, History, Past, State};
+use crate::api::pin::Hold;
 use crate::engine::matrix::{Cell, Columns, Good, Health, Named};
-use crate::engine::world::{Key, Pin, World};
+use crate::engine::revisions::{Span, origin};
+use crate::engine::world::{Key, Pin, Source, World};
 
 /// The matrix as of a moment.
 #[derive(Clone, Copy)]
@@ -24,6 +26,9 @@ pub struct Then<'p> {
 pub enum Recorded<'p> {
     /// This ran.
     Ran(Cell<'p>),
+    /// The ReleasePin was deleted at some time after this last recorded change of it; the record does not
+    /// say when.
+    Deleted(Timestamp),
     /// Nothing was deployed.
     Nothing,
     /// The record begins later.
@@ -35,7 +40,7 @@ impl<'p> Recorded<'p> {
     pub fn cell(self) -> Option<Cell<'p>> {
         match self {
             Self::Ran(cell) => Some(cell),
-            Self::Nothing | Self::NotYet => None,
+            Self::Deleted(_) | Self::Nothing | Self::NotYet => None,
         }
     }
 }
@@ -63,10 +68,14 @@ impl<'p> Then<'p> {
                 None => Recorded::Nothing,
             };
         };
-        let owned = pin.is_some_and(|pin| pin.gitops.is_some());
         let Some(state) = history.at(self.moment) else {
             return self.before_the_first(component, history);
         };
+        if let Some(last) = self.deleted_after(history, pin) {
+            return Recorded::Deleted(last);
+        }
+        let pin = pin.filter(|pin| state.is_of(pin));
+        let owned = pin.is_some_and(|pin| pin.gitops.is_some());
         let Some(release) = state.release(self.moment, owned) else {
             return Recorded::NotYet;
         };
@@ -74,16 +83,15 @@ impl<'p> Then<'p> {
         let ahead = before.and_then(|before| {
             let environment = self.columns.names().get(before)?;
             let ahead = self.world.pin_of(component, environment);
+            let history = self.history(component, environment)?;
+            if self.deleted_after(history, ahead).is_some() {
+                return None;
+            }
             let owned = ahead.is_some_and(|ahead| ahead.gitops.is_some());
-            let state = self.history(component, environment)?.at(self.moment)?;
-            state.release(self.moment, owned)
+            history.at(self.moment)?.release(self.moment, owned)
         });
         let mut cell = self.known(component, release);
         cell.told = pin.map_or(Health::Unknown, |pin| self.health(pin, state, release));
-        let ready = pin.and_then(|pin| pin.judged(self.moment));
-        cell.reason = ready
-            .filter(|ready| cell.told == Health::Degraded && ready.since <= self.moment)
-            .map(|ready| (&*ready.reason, &*ready.message));
         cell.behind =
             ahead.and_then(|ahead| self.world.releases_between(component, release, ahead));
         cell.holds = &state.holds;
@@ -91,7 +99,10 @@ impl<'p> Then<'p> {
         cell.held = active
             .filter(|hold| hold.counts(self.moment, owned))
             .count();
-        cell.since = self.since(history, release, owned);
+        cell.since = self.origin(history, release, owned).map(|(state, ended)| {
+            let end = ended.map(|(_, end)| end);
+            end.unwrap_or(state.at)
+        });
         cell.gitops = pin.and_then(|pin| pin.gitops);
         cell.wanted = state
             .reference
@@ -108,15 +119,12 @@ impl<'p> Then<'p> {
         let history = self.history(component, environment)?;
         let pin = self.world.pin_of(component, environment);
         let owned = pin.is_some_and(|pin| pin.gitops.is_some());
+        if self.deleted_after(history, pin).is_some() {
+            return None;
+        }
         let release = history.at(self.moment)?.release(self.moment, owned)?;
-        let states = history.until(self.moment).iter().rev();
-        let first = states
-            .clone()
-            .take_while(|state| state.release(state.at, owned) == Some(release))
-            .last();
-        // A hold ended, and the release that was named under it became effective.
-        let named = || states.take_while(|state| state.names(release)).last();
-        let change = self.past.changes.get(first.or_else(named)?.change)?;
+        let (state, _) = self.origin(history, release, owned)?;
+        let change = self.past.changes.get(state.change)?;
         (change.from != change.to).then_some(change)
     }
 
@@ -176,6 +184,7 @@ impl<'p> Then<'p> {
             missing: false,
             bad: mark.is_some_and(|(_, bad)| *bad),
             progress: None,
+            // A ReleasePin keeps only the newest reason and message, which may be later than the moment.
             reason: None,
             behind: None,
             holds: &[],
@@ -208,10 +217,29 @@ impl<'p> Then<'p> {
         }
     }
 
-    fn since(&self, history: &History, release: &str, owned: bool) -> Option<Timestamp> {
-        let states = history.until(self.moment).iter().rev();
-        let run = states.take_while(|state| state.release(state.at, owned) == Some(release));
-        run.last().map(|state| state.at)
+    /// Finds the state that made a release effective, and the hold whose end did so.
+    fn origin(
+        &self,
+        history: &'p History,
+        release: &str,
+        owned: bool,
+    ) -> Option<(&'p State, Option<(&'p Hold, Timestamp)>)> {
+        let states = history.until(self.moment);
+        // A ReleasePin that was deleted and created again begins anew.
+        let last = states.last()?;
+        let own = states.iter().rev().take_while(|state| state.is_like(last));
+        let states = states.get(states.len() - own.count()..)?;
+        let spans: Vec<Span<'p>> = states.iter().map(Span::from).collect();
+        let found = origin(&spans, release, self.moment, owned)?;
+        Some((states.get(found.span)?, found.ended))
+    }
+
+    /// Returns the time of the last recorded change of a ReleasePin that may be deleted at the moment.
+    fn deleted_after(&self, history: &History, pin: Option<&Pin>) -> Option<Timestamp> {
+        // Until the list is there, nothing is known to be deleted.
+        let is_listed = self.world.are_known(&[Source::Pins]);
+        let deleted = || history.deleted_after(self.moment, pin);
+        (pin.is_some() || is_listed).then(deleted).flatten()
     }
 
     /// Says what a rollback would have restored.
@@ -229,5 +257,16 @@ impl<'p> Then<'p> {
             since: ran.since,
             until: ran.until,
         })
+    }
+}
+
+impl<'s> From<&'s State> for Span<'s> {
+    fn from(state: &'s State) -> Self {
+        Self {
+            at: Some(state.at),
+            recorded: None,
+            reference: state.reference.as_deref(),
+            holds: &state.holds,
+        }
     }
 }

@@ -2,14 +2,17 @@
 //!
 //! For pull requests: what people edit by hand is held to the rules that the actions follow.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use super::content::{self, Content};
 use super::propose::{PINS, RELEASES};
+use crate::api::audit::Action;
 use crate::api::pin::{Hold, ReleasePinSpec};
-use crate::api::release::{Mark, Verdict};
+use crate::api::release::Verdict;
 use crate::connect::Repository;
-use crate::embedded::tree::between;
+use crate::embedded::tree::{Change, Noted, Trailers, between, logged};
 use crate::engine::rules::Refusal;
 use crate::engine::world::{Key, Pin, World};
 use crate::git::GitError;
@@ -118,20 +121,60 @@ pub fn check(
                 checked.refused.push(why);
             }
         }
+        let is_held = |spec: &Option<ReleasePinSpec>| {
+            spec.as_ref().is_some_and(|spec| !spec.holds.is_empty())
+        };
+        let undone = match changes.pins.values().any(|(before, _)| is_held(before)) {
+            true => undone_rollbacks(repository, base)?,
+            false => Vec::new(),
+        };
         for ((namespace, name), (before, after)) in changes.pins {
             let key = Key::new(&namespace, &name);
-            promotion(world, key, before, after, now, &mut checked);
+            let is_reverted = |change: &&Change| {
+                (&change.before, Some(&change.after)) == (&after, before.as_ref())
+                    && (&*change.namespace, &*change.name) == (&*namespace, &*name)
+            };
+            let reverts = after.is_some() && undone.iter().find(is_reverted).is_some();
+            promotion(world, key, before, after, reverts, now, &mut checked);
         }
     }
     Ok(checked)
 }
 
-/// Refuses a change that removes the bad mark of a release; a good mark may replace it.
-fn unmarked(release: &str, before: Option<&Mark>, after: Option<&Mark>) -> Option<String> {
+/// Lists the rollbacks of ReleasePins that a commit since the base says it undoes.
+fn undone_rollbacks(repository: &Repository, base: &str) -> Result<Vec<Change>, GitError> {
+    let tree = &repository.tree;
+    let work = tree.work();
+    let mut undone: BTreeSet<(String, String)> = BTreeSet::new();
+    for commit in work.log("HEAD", Some(base))? {
+        let said = Trailers::read(&commit).into_iter();
+        let said = said.filter(|said| is_action(said, Action::Undo));
+        undone.extend(said.filter_map(|said| Some((said.component?, said.environment?))));
+    }
+    if undone.is_empty() {
+        return Ok(Vec::new());
+    }
+    let log = logged(tree, work, &BTreeSet::new())?;
+    let rollbacks = log.changes.into_iter().filter(|change| {
+        let spec = &change.after;
+        let said = Trailers::of(&change.commit, spec);
+        let pin = (spec.component.clone(), spec.environment.clone());
+        said.is_some_and(|said| is_action(&said, Action::Rollback)) && undone.contains(&pin)
+    });
+    Ok(rollbacks.collect())
+}
+
+fn is_action(said: &Trailers, action: Action) -> bool {
+    said.action == Some(format!("{action:?}"))
+}
+
+/// Refuses a change that removes the bad mark of a release, or replaces it with a good mark without a note.
+fn unmarked(release: &str, before: Option<&Noted>, after: Option<&Noted>) -> Option<String> {
     let was_bad = before.is_some_and(|mark| mark.verdict == Verdict::Bad);
-    (was_bad && after.is_none()).then(|| {
+    let is_explained = |mark: &Noted| mark.verdict == Verdict::Bad || !mark.note.trim().is_empty();
+    (was_bad && !after.is_some_and(is_explained)).then(|| {
         format!(
-            "release {release} loses its mark as bad without a reason; bowline mark good {release} --reason TEXT says why"
+            "release {release} loses its bad mark without a reason; bowline mark good {release} --reason TEXT says why"
         )
     })
 }
@@ -184,12 +227,14 @@ impl<'p> Touched<'p> {
     }
 }
 
-/// Holds one change to the rules of promotion.
+/// Checks one change by the rules of promotion. A change that exactly reverts a rollback lifts the hold of
+/// the rollback, and needs no path.
 fn promotion(
     world: &World,
     pin: Key,
     before: Option<ReleasePinSpec>,
     after: Option<ReleasePinSpec>,
+    reverts: bool,
     now: Timestamp,
     checked: &mut Checked,
 ) {
@@ -204,7 +249,8 @@ fn promotion(
         after: after.as_ref(),
         now,
     });
-    if let Some(touched) = touched.as_ref().filter(|touched| touched.is_moved()) {
+    let moved = touched.as_ref().filter(|touched| touched.is_moved());
+    if let Some(touched) = moved.filter(|_| !reverts) {
         let lifted: Vec<&str> = touched.lifted().map(|hold| hold.owner.as_str()).collect();
         if !lifted.is_empty() {
             checked.refused.push(format!(
@@ -215,7 +261,7 @@ fn promotion(
     }
     let is_bound = touched
         .as_ref()
-        .is_none_or(|touched| touched.is_moved() && !touched.is_held_anew());
+        .is_none_or(|touched| touched.is_moved() && !touched.is_held_anew() && !reverts);
     if let Some(touched) = touched.filter(|_| is_bound) {
         let held: Vec<&str> = touched.standing().map(|hold| hold.owner.as_str()).collect();
         if !held.is_empty() {
@@ -368,17 +414,24 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_mark_is_replaced_and_not_removed() {
-        let mark = |verdict: &str, note: Option<&str>| -> Mark {
-            let mark = json!({"verdict": verdict, "by": "ana", "at": "2026-01-01T00:00:00Z", "note": note});
-            serde_json::from_value(mark).unwrap()
+    fn a_bad_mark_is_replaced_with_a_note_and_not_removed() {
+        let mark = |verdict, note: &str| Noted {
+            verdict,
+            note: note.to_owned(),
         };
-        let (bad, good) = (mark("bad", Some("leaks")), mark("good", Some("mended")));
+        let (bad, good) = (mark(Verdict::Bad, "leaks"), mark(Verdict::Good, "mended"));
+        let (unreadable, silent) = (mark(Verdict::Bad, ""), mark(Verdict::Good, " "));
         for (before, after, refused) in [
             (Some(&bad), None, true),
             (Some(&bad), Some(&good), false),
+            (Some(&bad), Some(&silent), true),
+            (Some(&bad), Some(&unreadable), false),
+            (Some(&unreadable), None, true),
+            (Some(&unreadable), Some(&silent), true),
             (Some(&good), None, false),
+            (Some(&good), Some(&silent), false),
             (None, Some(&bad), false),
+            (None, Some(&silent), false),
         ] {
             let found = unmarked("cart-1", before, after);
             assert_eq!(found.is_some(), refused, "{before:?} {after:?}");

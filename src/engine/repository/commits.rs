@@ -28,6 +28,15 @@ pub struct Commits<'a> {
     readonly: Option<&'a str>,
 }
 
+/// What is done about the remote before a plan whose commit is to be pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BeforePlan {
+    /// Fetch, and refuse where the remote has commits that are not here.
+    Fetch,
+    /// Only find out which remote it is: a rollback does not wait for the network.
+    NameRemote,
+}
+
 /// A commit that was made, and what became of it.
 #[derive(Debug)]
 pub struct Committed {
@@ -35,7 +44,7 @@ pub struct Committed {
     pub made: Made,
     /// Whether a cluster beside the repository tells how it rolls out.
     pub observed: bool,
-    /// Notes about an interrupted commit and about hooks.
+    /// Notes about an interrupted commit, about hooks, and about faults after the commit.
     pub notes: Vec<String>,
     /// Where it was pushed to, or why not; None where nobody wanted that.
     pub pushed: Option<Result<Pushed, NotCommitted>>,
@@ -110,9 +119,6 @@ pub enum NotCommitted {
     /// The files could not be read.
     #[error(transparent)]
     Files(#[from] TreeError),
-    /// The files could not be read afterwards.
-    #[error("the commit was made, but then: {0}")]
-    After(TreeError),
     /// The target did not answer as it should.
     #[error(transparent)]
     Target(#[from] kube::Error),
@@ -142,15 +148,19 @@ fn noun(commits: u64) -> &'static str {
 
 /// Says how what a remote has of a branch comes here.
 fn catch_up(work: &WorkTree, remote: &str, branch: &str) -> Result<String, GitError> {
-    let pull = format!("git pull --rebase {remote} {branch}");
+    let quoted = text::quoted;
+    let pull = format!("git pull --rebase {} {}", quoted(remote), quoted(branch));
     if work.state()?.branch.as_deref() == Some(branch) {
         return Ok(pull);
     }
     let own = format!("refs/heads/{branch}");
     let apart = work.commit_of(&own)?.is_some() && !work.is_within(&own, "FETCH_HEAD")?;
     Ok(match apart {
-        true => format!("git switch {branch} and {pull}"),
-        false => format!("git fetch {remote} {branch}:{branch}"),
+        true => format!("git switch {} and {pull}", quoted(branch)),
+        false => {
+            let refs = quoted(&format!("{branch}:{branch}"));
+            format!("git fetch {} {refs}", quoted(remote))
+        }
     })
 }
 
@@ -188,19 +198,31 @@ impl<'a> Commits<'a> {
         })
     }
 
-    /// Reads what is not read yet, clears up after an action that was interrupted, and looks whether the remote has what is not here,
-    /// where the commit is to be pushed: before anything is planned on what is half done, or old.
-    /// Returns what was cleared up.
-    pub async fn begin(&self) -> Result<Option<String>, NotCommitted> {
+    /// Does what comes before a plan: reads all files, clears up after an interrupted action, and, where the
+    /// commit is to be pushed, looks at the remote as `remote` says. Returns a message about the interrupted
+    /// action.
+    pub async fn begin(&self, remote: BeforePlan) -> Result<Option<String>, NotCommitted> {
         self.repository.whole().await?;
         if self.readonly.is_some() {
             return Ok(None);
         }
         let recovered = self.recover().await?;
-        if self.repository.push {
-            self.fetch().await?;
+        match (self.repository.push, remote) {
+            (false, _) => {}
+            (true, BeforePlan::Fetch) => self.fetch().await?,
+            (true, BeforePlan::NameRemote) => self.name_remote().await?,
         }
         Ok(recovered)
+    }
+
+    /// Refuses a remote that does not exist; does not ask the remote.
+    async fn name_remote(&self) -> Result<(), NotCommitted> {
+        let Some(branch) = self.branch().await? else {
+            return Ok(());
+        };
+        let named = self.repository.remote.clone();
+        self.with_git(move |work| Ok(work.remote(named.as_deref(), &branch).map(drop)?))
+            .await
     }
 
     async fn recover(&self) -> Result<Option<String>, NotCommitted> {
@@ -308,8 +330,13 @@ impl<'a> Commits<'a> {
                 Ok::<_, NotCommitted>((made, interrupted))
             })
             .await?;
-        let synced = self.repository.sync().await;
-        synced.map_err(NotCommitted::After)?;
+        // The commit is made: a fault from here on is a warning.
+        let unread = self.repository.sync().await.err();
+        let unread = unread.map(|error| {
+            format!(
+                "warning: the commit was made, and bowline could not read the files again: {error}"
+            )
+        });
         let pushed = match self.repository.push {
             true => Some(self.push_branch(None, made.branch.clone()).await),
             false => None,
@@ -318,7 +345,7 @@ impl<'a> Commits<'a> {
         let by_hooks = made.notes.iter().map(ToString::to_string);
         Ok(Committed {
             observed: made.here && self.repository.beside.is_some(),
-            notes: interrupted.chain(by_hooks).collect(),
+            notes: interrupted.chain(by_hooks).chain(unread).collect(),
             made,
             pushed,
         })

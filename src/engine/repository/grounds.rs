@@ -9,14 +9,13 @@ use serde_json::Value;
 
 use super::NotCommitted;
 use super::propose::{PINS, RELEASES};
-use crate::api::lists;
 use crate::api::pin::ReleasePinSpec;
-use crate::embedded::tree::{EditsError, Tree, is_manifest};
+use crate::embedded::tree::{EditsError, Tree, is_manifest, objects};
 use crate::engine::actions::gc::Candidate;
 use crate::engine::plan::{Fact, Plan};
 use crate::engine::world::Key;
 use crate::git::WorkTree;
-use crate::yaml;
+use crate::text;
 
 /// What the branch of a commit has to have.
 #[derive(Clone, Debug, Default)]
@@ -78,7 +77,10 @@ impl Unfounded {
             | Self::Named {
                 branch: Some(branch),
                 ..
-            } => format!("git switch {branch}, then run the command there"),
+            } => format!(
+                "git switch {}, then run the command there",
+                text::quoted(branch)
+            ),
             Self::Named { branch: None, .. } => {
                 "commit the change of the ReleasePin first".to_owned()
             }
@@ -156,7 +158,7 @@ impl Grounds {
         };
         let paths: Vec<&str> = self.said.iter().map(|(path, _)| path.as_str()).collect();
         for ((path, wanted), blob) in self.said.iter().zip(blobs(&paths)?) {
-            let there = documents(path, blob);
+            let there = documents(blob);
             if there.iter().any(|found| says_the_same(found, wanted)) {
                 continue;
             }
@@ -180,8 +182,8 @@ impl Grounds {
         }
         let paths = changed.iter().map(String::as_str);
         let paths: Vec<&str> = paths.filter(|path| is_manifest(path)).collect();
-        for (path, blob) in paths.iter().zip(blobs(&paths)?) {
-            let mut pins = documents(path, blob).into_iter();
+        for blob in blobs(&paths)? {
+            let mut pins = documents(blob).into_iter();
             if let Some((pin, release)) = pins.find_map(|found| self.named(&found)) {
                 let branch = branch.map(str::to_owned);
                 return Err(Unfounded::Named {
@@ -211,12 +213,9 @@ impl Grounds {
 }
 
 /// Reads the objects that a commit has at a path; none where that is no YAML.
-fn documents(path: &str, blob: Option<Vec<u8>>) -> Vec<Value> {
-    let text = blob.and_then(|bytes| String::from_utf8(bytes).ok());
-    let read = text.and_then(|text| yaml::documents(path, &text).ok());
-    let read = read.unwrap_or_default().into_iter();
-    let objects = read.flat_map(|document| lists::objects(document.value));
-    objects.map(|item| item.value).collect()
+fn documents(blob: Option<Vec<u8>>) -> Vec<Value> {
+    let read = blob.and_then(|bytes| objects(&bytes).ok());
+    read.unwrap_or_default()
 }
 
 fn says_the_same(one: &Value, other: &Value) -> bool {

@@ -9,7 +9,6 @@ mod commits;
 mod content;
 mod grounds;
 mod message;
-mod objects;
 mod propose;
 mod sources;
 mod verify;
@@ -20,11 +19,11 @@ mod tests;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
-use crate::embedded::tree::EditsError;
+use crate::embedded::tree::{EditsError, mean_the_same};
 use crate::git::commit::{FileEdit, Wanted};
 
 pub use check::{Checked, Promotion, check};
-pub use commits::{Commits, Committed, NotCommitted, Pushed};
+pub use commits::{BeforePlan, Commits, Committed, NotCommitted, Pushed};
 pub use content::Content;
 pub use grounds::{Grounds, Unfounded};
 pub use propose::{Collected, collection, marking, plan, release};
@@ -55,8 +54,8 @@ pub enum ProposeError {
     /// The object lies in no file.
     #[error("no file of the repository contains {0}")]
     NoFile(String),
-    /// What the files say is not known, and something would be removed that they may name.
-    #[error("some files cannot be read, so gc cannot know which releases they name and removes nothing:\n{}", .0.join("\n"))]
+    /// Files may name releases that bowline does not know of.
+    #[error("gc cannot know which releases some files name, so it removes nothing:\n{}", .0.join("\n"))]
     Unread(Vec<String>),
 }
 
@@ -114,7 +113,7 @@ impl Proposal {
             message: &self.message,
             operation: &self.operation,
             branch,
-            means_the_same: objects::mean_the_same,
+            means_the_same: mean_the_same,
         }
     }
 }

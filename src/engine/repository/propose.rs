@@ -229,9 +229,9 @@ pub struct Collected<'c> {
     pub going: Vec<&'c Candidate>,
 }
 
-/// Refuses to let anything go while a file may name it in a way that cannot be read.
+/// Refuses to remove a release while a file may name it in a way that bowline does not know.
 pub(super) fn all_is_read(tree: &Tree) -> Result<(), ProposeError> {
-    let problems = tree.problems().into_iter();
+    let problems = tree.problems().into_iter().chain(tree.dangling());
     let problems: Vec<String> = problems.map(|problem| problem.what).collect();
     match problems.is_empty() {
         true => Ok(()),

@@ -1,18 +1,20 @@
 //! Verifies commits: their trailers have to agree with their changes.
 //!
 //! The verification compares the trailers of a commit with its own change, which is the files before it and
-//! after it. A fact that this clone does not have is not known, and proves nothing.
+//! after it. A fact that this clone does not have is not known, and proves nothing. A file that cannot be read
+//! has no objects, and excuses nothing.
+
+mod releases;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::objects::{is_a, is_yaml, objects};
 use crate::api::audit::{Action, Subject, SubjectKind};
-use crate::api::pin::ReleasePinSpec;
+use crate::api::pin::{Hold, ReleasePinSpec};
 use crate::connect::Repository;
-use crate::embedded::tree::{Change, Dealt, Deed, Logged, Trailers, logged};
+use crate::embedded::tree::{Change, Logged, Trailers, is_a, is_manifest, logged, objects};
 use crate::engine::audit::{ChainSummary, Finding, Severity, Verdict};
 use crate::git::log::Commit;
 use crate::git::{GitError, WorkTree};
@@ -58,7 +60,7 @@ fn unknown(object: String, what: String) -> Finding {
 /// The objects of files before and after every commit that has trailers.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
-    /// The objects of blobs; None where the clone does not have the blob, or it cannot be read.
+    /// The objects of blobs; None where the clone does not have the blob.
     blobs: HashMap<String, Option<Vec<Value>>>,
     /// The commits whose parents are not here.
     cut: BTreeSet<String>,
@@ -69,30 +71,24 @@ pub(super) struct Facts {
 struct Side<T> {
     /// The objects.
     found: Vec<T>,
-    /// False where this clone lacks a file, or a file cannot be read.
+    /// False where this clone lacks a file.
     whole: bool,
 }
 
 impl Facts {
     fn read(work: &WorkTree, log: &Logged) -> Result<Self, GitError> {
         let files = log.claims.iter().flat_map(|commit| &commit.files);
-        let files = files.filter(|file| is_yaml(&file.path));
+        let files = files.filter(|file| is_manifest(&file.path));
         let ids: BTreeSet<&String> = files
             .flat_map(|file| file.old.iter().chain(&file.blob))
             .collect();
         let ids: Vec<String> = ids.into_iter().cloned().collect();
         let texts = work.blobs_of_log(&ids)?.into_iter();
-        let read = texts.map(|text| objects(&text?));
+        let read = texts.map(|text| Some(objects(&text?).unwrap_or_default()));
         Ok(Self {
             blobs: ids.into_iter().zip(read).collect(),
             cut: log.cut.clone(),
         })
-    }
-
-    /// Tells whether everything that a commit changed is here.
-    fn are_whole(&self, commit: &Commit) -> bool {
-        let all = |_: &Value| Some(());
-        self.before(commit, all).whole && self.after(commit, all).whole
     }
 
     fn before<T>(&self, commit: &Commit, pick: impl Fn(&Value) -> Option<T>) -> Side<T> {
@@ -102,12 +98,12 @@ impl Facts {
                 whole: false,
             };
         }
-        let files = commit.files.iter().filter(|file| is_yaml(&file.path));
+        let files = commit.files.iter().filter(|file| is_manifest(&file.path));
         self.side(files.filter_map(|file| file.old.as_ref()), pick)
     }
 
     fn after<T>(&self, commit: &Commit, pick: impl Fn(&Value) -> Option<T>) -> Side<T> {
-        let files = commit.files.iter().filter(|file| is_yaml(&file.path));
+        let files = commit.files.iter().filter(|file| is_manifest(&file.path));
         self.side(files.filter_map(|file| file.blob.as_ref()), pick)
     }
 
@@ -177,18 +173,26 @@ pub(super) fn judge(log: &Logged, facts: &Facts, component: Option<&str>) -> Ver
                 report(&mut verdict, severity, &chain, commit, what);
             }
         }
-        for (component, what) in unmade_releases(commit, facts) {
-            if is_asked(&component) {
-                let chain = format!("{component} releases");
-                report(&mut verdict, Severity::Tampered, &chain, commit, what);
-            }
-        }
+        releases::judge(&mut verdict, commit, facts, &is_asked);
     }
     verdict.chains = chains
         .into_iter()
         .map(|(name, entries)| summary(SubjectKind::ReleasePin, name, entries))
         .collect();
-    judge_releases(&mut verdict, &log.dealt, facts, component);
+    let mut chains: BTreeMap<&str, usize> = BTreeMap::new();
+    // Of a commit whose parents are not here, every mark of its tree looks like its own.
+    let whole = log
+        .dealt
+        .iter()
+        .filter(|dealt| !facts.cut.contains(&dealt.commit.id));
+    let deeds = whole.flat_map(|dealt| &dealt.deeds);
+    for deed in deeds.filter(|deed| is_asked(&deed.component)) {
+        verdict.entries += 1;
+        *chains.entry(&deed.component).or_default() += 1;
+    }
+    let summaries = chains.into_iter();
+    let summaries = summaries.map(|(name, entries)| summary(SubjectKind::Component, name, entries));
+    verdict.chains.extend(summaries);
     verdict
 }
 
@@ -216,102 +220,6 @@ fn summary(kind: SubjectKind, name: &str, entries: usize) -> ChainSummary {
         removed: 0,
         newest: i64::try_from(entries).unwrap_or_default(),
     }
-}
-
-/// Holds marks and collections to what they say.
-fn judge_releases(verdict: &mut Verdict, dealt: &[Dealt], facts: &Facts, component: Option<&str>) {
-    let is_asked = |name: &str| component.is_none_or(|component| component == name);
-    let mut chains: BTreeMap<&str, usize> = BTreeMap::new();
-    for dealt in dealt {
-        // Of a commit whose parents are not here, every mark of its tree looks like its own.
-        if facts.cut.contains(&dealt.commit.id) {
-            continue;
-        }
-        for deed in dealt.deeds.iter().filter(|deed| is_asked(&deed.component)) {
-            verdict.entries += 1;
-            *chains.entry(&deed.component).or_default() += 1;
-        }
-        if !facts.are_whole(&dealt.commit) {
-            let what = "this clone does not have all files of the commit, so its change of releases is not known";
-            let finding = unknown(object(&dealt.commit.id), what.to_owned());
-            verdict.warnings.push(finding);
-            continue;
-        }
-        for (component, what) in disagreements(dealt) {
-            if is_asked(&component) {
-                let chain = format!("{component} releases");
-                report(verdict, Severity::Tampered, &chain, &dealt.commit, what);
-            }
-        }
-    }
-    let summaries = chains.into_iter();
-    let summaries = summaries.map(|(name, entries)| summary(SubjectKind::Component, name, entries));
-    verdict.chains.extend(summaries);
-}
-
-/// Says where the trailers of a mark or a collection and what it did disagree, by component.
-fn disagreements(dealt: &Dealt) -> Vec<(String, String)> {
-    let said = Trailers::read(&dealt.commit).into_iter();
-    let said = said.filter_map(|said| Some((said.deed()?, said)));
-    let said: Vec<(Action, Trailers)> = said.collect();
-    let names = |(action, said): &(Action, Trailers), deed: &Deed| {
-        let whole = deed.action == Action::Collect || said.to.as_ref() == Some(&deed.release);
-        *action == deed.action && said.component.as_ref() == Some(&deed.component) && whole
-    };
-    let mut found = Vec::new();
-    for deed in &dealt.deeds {
-        if !said.iter().any(|said| names(said, deed)) {
-            let what = format!(
-                "the commit {} {}, but its trailers do not name this",
-                done(deed.action),
-                deed.release
-            );
-            found.push((deed.component.clone(), what));
-        }
-    }
-    for own in &said {
-        if !dealt.deeds.iter().any(|deed| names(own, deed)) {
-            let (action, said) = own;
-            let component = said.component.clone().unwrap_or_default();
-            let release = said.to.clone().unwrap_or_else(|| "releases".to_owned());
-            let what = format!(
-                "its trailers say that it {} {release}, but the commit does not",
-                done(*action)
-            );
-            found.push((component, what));
-        }
-    }
-    found
-}
-
-fn done(action: Action) -> &'static str {
-    match action {
-        Action::MarkBad => "marked bad",
-        Action::MarkGood => "marked good",
-        _ => "removed",
-    }
-}
-
-/// Lists the releases that a commit says it made and did not make, by component.
-fn unmade_releases(commit: &Commit, facts: &Facts) -> Vec<(String, String)> {
-    let said = Trailers::read(commit).into_iter();
-    let said = said.filter(|said| said.action.as_deref() == Some("Release"));
-    let named = said.filter_map(|said| Some((said.component?, said.to?)));
-    let unmade = named.filter(|(component, release)| {
-        let is_it = |object: &Value| {
-            let owner = &object["spec"]["component"]["name"];
-            let names = object["metadata"]["name"] == release.as_str() && owner == component;
-            (is_a("Release", object) && names).then_some(())
-        };
-        let (before, after) = (facts.before(commit, is_it), facts.after(commit, is_it));
-        let is_made = !after.found.is_empty() && before.found.is_empty();
-        !is_made && before.whole && after.whole
-    });
-    let told = |(component, release): (String, String)| {
-        let what = format!("its trailers say that it made {release}, but the commit does not");
-        (component, what)
-    };
-    unmade.map(told).collect()
 }
 
 /// Judges a change of a ReleasePin that the trailers of its commit do not name.
@@ -391,6 +299,72 @@ fn disagreement(commit: &Commit, said: &Trailers, facts: &Facts) -> Option<(Seve
             )),
             false => Some((Severity::NotKnown, LACKING.to_owned())),
         };
+    }
+    if !(before.whole && after.whole) {
+        return None;
+    }
+    let actions = actions(commit, component, environment);
+    unsaid_holds(&actions, &before.found, &after.found).map(|what| (Severity::Tampered, what))
+}
+
+/// Lists the actions that the trailers of a commit name for a ReleasePin. A squash has several.
+fn actions(commit: &Commit, component: &str, environment: &str) -> Vec<Option<Action>> {
+    let said = Trailers::read(commit).into_iter();
+    let said = said.filter(|said| {
+        said.component.as_deref() == Some(component)
+            && said.environment.as_deref() == Some(environment)
+    });
+    let action = |said: Trailers| serde_json::from_value(said.action?.into()).ok();
+    said.map(action).collect()
+}
+
+/// Says which change of holds, or of releaseRef behind a hold, the named actions do not make.
+fn unsaid_holds(
+    actions: &[Option<Action>],
+    before: &[ReleasePinSpec],
+    after: &[ReleasePinSpec],
+) -> Option<String> {
+    use Action::{AutoDeploy, Deploy, Pin, Promote, Rollback, Undo, Unpin};
+    let names = |known: &[Action]| {
+        actions
+            .iter()
+            .flatten()
+            .any(|action| known.contains(action))
+    };
+    let holds = |side: &[ReleasePinSpec]| -> Vec<Hold> {
+        side.iter().flat_map(|spec| spec.holds.clone()).collect()
+    };
+    let refs = |side: &[ReleasePinSpec]| -> Vec<String> {
+        side.iter()
+            .map(|spec| spec.release_ref.name.clone())
+            .collect()
+    };
+    let (had, has) = (holds(before), holds(after));
+    let list = |from: &[Hold], without: &[Hold]| -> Option<String> {
+        let only = from.iter().filter(|hold| !without.contains(hold));
+        let only: Vec<&str> = only.map(|hold| hold.owner.as_str()).collect();
+        (!only.is_empty()).then(|| only.join(", "))
+    };
+    let words: Vec<String> = actions
+        .iter()
+        .map(|action| action.map_or("nothing".to_owned(), |action| format!("{action:?}")))
+        .collect();
+    let words = words.join(", ");
+    if let Some(owners) = list(&had, &has).filter(|_| !names(&[Unpin, Undo])) {
+        return Some(format!(
+            "its trailers say {words}, but it also removes or changes the hold of {owners}"
+        ));
+    }
+    if let Some(owners) = list(&has, &had).filter(|_| !names(&[Pin, Rollback, Undo])) {
+        return Some(format!(
+            "its trailers say {words}, but it also adds a hold of {owners}"
+        ));
+    }
+    let moves = names(&[Deploy, AutoDeploy, Promote, Rollback, Undo]);
+    if !moves && refs(before) != refs(after) {
+        return Some(format!(
+            "its trailers say {words}, but it also changes releaseRef"
+        ));
     }
     None
 }

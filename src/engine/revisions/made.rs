@@ -1,11 +1,11 @@
 //! The change that made a release effective: not the newest change of a ReleasePin, which may be a hold on a
 //! release that somebody else promoted.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{Cause, Pinned, Revision, Revisions, Row};
 use crate::api::audit::Action;
-use crate::api::pin::Hold;
+use crate::api::pin::{self, Hold};
 
 /// The change that made a release effective.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,67 +18,144 @@ pub struct Made {
     pub ended: Option<Hold>,
 }
 
-impl Pinned {
+/// A ReleasePin from one change to the next.
+pub(in crate::engine) struct Span<'s> {
+    /// The time of the change; None if that is not known.
+    pub at: Option<Timestamp>,
+    /// The release that the change made effective, by its record.
+    pub recorded: Option<&'s str>,
+    /// The release that the releaseRef names.
+    pub reference: Option<&'s str>,
+    /// The holds.
+    pub holds: &'s [Hold],
+}
+
+/// The origin of an effective release in a list of spans.
+pub(in crate::engine) struct Origin<'s> {
+    /// The number of the span whose change made the release effective, or named it first.
+    pub span: usize,
+    /// The hold that kept another release effective, and its end.
+    pub ended: Option<(&'s Hold, Timestamp)>,
+}
+
+impl<'s> Span<'s> {
+    /// Returns the release that is effective at a moment of the span; at its beginning without a moment.
+    fn effective(&self, moment: Option<Timestamp>, owned: bool) -> Option<&'s str> {
+        let by_holds = |moment: Timestamp| {
+            let active = self.holds.iter().filter(|hold| hold.counts(moment, owned));
+            pin::fixed(active).or(self.reference)
+        };
+        let is_changed = moment.is_some_and(|moment| self.ends(moment, owned).next().is_some());
+        match moment {
+            Some(moment) if is_changed => by_holds(moment),
+            _ => self.recorded.or_else(|| by_holds(self.at?)),
+        }
+    }
+
+    /// Returns the ends of holds that fix a release, after the beginning of the span and until a moment.
+    fn ends(&self, moment: Timestamp, owned: bool) -> impl Iterator<Item = (&'s Hold, Timestamp)> {
+        let begins = self.at.unwrap_or(Timestamp::MAX);
+        let fixing = self.holds.iter();
+        let fixing = fixing.filter(move |hold| hold.release.is_some() && !owned);
+        let ends = fixing.filter_map(|hold| Some((hold, hold.until.as_ref()?.0)));
+        ends.filter(move |(_, end)| begins < *end && *end <= moment)
+    }
+
+    /// Returns the last hold until a moment whose end made another release effective.
+    fn last_end(&self, moment: Timestamp, owned: bool) -> Option<(&'s Hold, Timestamp)> {
+        let changes = self.ends(moment, owned).filter(|(hold, end)| {
+            let before = end.checked_sub(SignedDuration::from_nanos(1)).ok();
+            let before = self.effective(before, owned);
+            hold.release.as_deref() == before && self.effective(Some(*end), owned) != before
+        });
+        changes.max_by_key(|(_, end)| *end)
+    }
+
     /// Tells whether the releaseRef or a hold names a release.
     fn names(&self, release: &str) -> bool {
         let mut fixed = self.holds.iter().filter_map(|hold| hold.release.as_deref());
-        self.reference.as_deref() == Some(release) || fixed.any(|name| name == release)
+        self.reference == Some(release)
+            || self.recorded == Some(release)
+            || fixed.any(|name| name == release)
+    }
+}
+
+/// Finds the origin of a release that is effective at `now`, at the end of spans that follow each other;
+/// None if another release is effective. `owned` tells whether a GitOps tool owns the ReleasePin.
+pub(in crate::engine) fn origin<'s>(
+    spans: &[Span<'s>],
+    release: &str,
+    now: Timestamp,
+    owned: bool,
+) -> Option<Origin<'s>> {
+    let mut end = Some(now);
+    let mut first = None;
+    for (number, span) in spans.iter().enumerate().rev() {
+        if span.effective(end, owned) != Some(release) {
+            break;
+        }
+        if let Some(ended) = end.and_then(|end| span.last_end(end, owned)) {
+            let until = spans.get(..=number).unwrap_or_default();
+            let naming = until.iter().rev().take_while(|span| span.names(release));
+            return Some(Origin {
+                span: (number + 1).saturating_sub(naming.count()),
+                ended: Some(ended),
+            });
+        }
+        first = Some(number);
+        end = span.at;
+    }
+    first.map(|span| Origin { span, ended: None })
+}
+
+impl<'r> From<&'r Revision<Pinned>> for Span<'r> {
+    fn from(revision: &'r Revision<Pinned>) -> Self {
+        let content = revision.content.as_ref();
+        Self {
+            at: revision.created,
+            recorded: content.map(|content| content.release.name.as_str()),
+            reference: content.and_then(|content| content.reference.as_deref()),
+            holds: content.map_or(&[], |content| &content.holds),
+        }
     }
 }
 
 impl Revisions<Pinned> {
-    /// Finds the change that made a release effective, which is effective at `now`.
-    pub fn made(&self, release: &str, now: Timestamp) -> Made {
-        let current = self.current().ok().and_then(|now| now.content.as_ref());
-        let was_effective = current.is_some_and(|content| content.release.name == release);
-        if was_effective {
-            return self.made_by(|content| content.release.name == release);
-        }
-        // No change made it so: a hold ended that fixed another release.
-        let holds = current.map_or(&[][..], |content| &content.holds);
-        let ended = holds.iter().filter(|hold| {
-            hold.release.is_some() && hold.until.as_ref().is_some_and(|until| until.0 <= now)
-        });
-        let ended = ended.max_by_key(|hold| hold.until.as_ref().map(|until| until.0));
-        let made = self.made_by(|content| content.names(release));
-        Made {
-            since: ended.and_then(|hold| Some(hold.until.as_ref()?.0)),
-            ended: ended.cloned(),
-            ..made
-        }
-    }
-
-    /// Finds the first of the newest revisions in a row of which something is true.
-    fn made_by(&self, is_it: impl Fn(&Pinned) -> bool) -> Made {
-        let mut first: Option<&Revision<Pinned>> = None;
-        let mut before = None;
-        for row in self.rows.iter().rev() {
-            match row {
-                Row::Known(revision) if revision.content.as_ref().is_some_and(&is_it) => {
-                    first = Some(revision);
-                }
-                row => {
-                    before = Some(row);
-                    break;
-                }
-            }
-        }
+    /// Finds the change that made a release effective, which is effective at `now`. `owned` tells whether a
+    /// GitOps tool owns the ReleasePin.
+    pub fn made(&self, release: &str, now: Timestamp, owned: bool) -> Made {
         let unknown = Made {
             cause: None,
             since: None,
             ended: None,
         };
-        let Some(first) = first else {
+        let known = self.rows.iter().rev().map_while(|row| match row {
+            Row::Known(revision) => Some(revision),
+            Row::Missing(_) => None,
+        });
+        let mut known: Vec<&Revision<Pinned>> = known.collect();
+        known.reverse();
+        let spans: Vec<Span<'_>> = known.iter().map(|revision| Span::from(*revision)).collect();
+        let Some(found) = origin(&spans, release, now, owned) else {
             return unknown;
         };
+        let made = Made {
+            since: found.ended.map(|(_, end)| end),
+            ended: found.ended.map(|(hold, _)| hold.clone()),
+            ..unknown
+        };
+        let Some(first) = known.get(found.span) else {
+            return made;
+        };
         // After a hole, the release may have been effective before already.
-        if matches!(before, Some(Row::Missing(_))) && !is_certain(first) {
-            return unknown;
+        let is_after_a_hole = found.span == 0 && known.len() < self.rows.len();
+        if is_after_a_hole && !is_certain(first) {
+            return made;
         }
         Made {
             cause: first.cause.clone(),
-            since: first.created,
-            ..unknown
+            since: made.since.or(first.created),
+            ..made
         }
     }
 }

@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 pub use made::Made;
+pub(in crate::engine) use made::{Span, origin};
 pub use pin::{Pinned, of_pin, read_pin};
 pub use subject::{NoSubject, Subject};
 

@@ -531,7 +531,7 @@ fn the_change_that_made_a_release_effective_is_not_the_newest_change() {
             "Promote tom 4",
         ),
     ] {
-        let made = of_pin(&pin, &entries, at(100)).made(&pin.spec.release_ref.name, at(100));
+        let made = of_pin(&pin, &entries, at(100)).made(&pin.spec.release_ref.name, at(100), false);
         let since = made
             .since
             .map(|since| format!(" {}", since.as_second() - 1_800_000_000));
@@ -553,10 +553,54 @@ fn the_end_of_a_hold_makes_the_named_release_effective() {
     let mut now = pin(2, "b", vec![]);
     now.spec.holds = held.spec.holds.clone();
     let revisions = of_pin(&now, &[promoted, held], at(100));
-    let made = revisions.made("b", at(100));
+    let made = revisions.made("b", at(100), false);
     assert_eq!(made.cause.unwrap().actor.as_deref(), Some("tom"));
     assert_eq!(
         (made.ended.unwrap().owner.as_str(), made.since),
         ("ana", Some(at(50)))
     );
+}
+
+#[test]
+fn a_change_after_the_end_of_a_hold_did_not_make_the_release() {
+    for action in [Action::Pin, Action::Unpin] {
+        let by = |actor: &str, mut made: AuditEntry| {
+            made.spec.actor = Some(actor.into());
+            made
+        };
+        let mut fixed = entry(2, Action::Rollback, Some("a"));
+        fixed.spec.release_ref = Some("b".into());
+        fixed.spec.holds = vec![hold("ana", Some("a"), Some(50))];
+        let mut later = entry(60, action, Some("b"));
+        later.spec.revision = 3;
+        later.spec.from = Some(ReleaseIdentity::named("b"));
+        let entries = [
+            by("tom", entry(1, Action::Promote, Some("b"))),
+            by("ana", fixed),
+            by("carl", later),
+        ];
+        let revisions = of_pin(&pin(3, "b", vec![]), &entries, at(100));
+        let made = revisions.made("b", at(100), false);
+        let owner = made.ended.map(|hold| hold.owner);
+        assert_eq!(made.cause.unwrap().actor.as_deref(), Some("tom"));
+        assert_eq!(
+            (owner.as_deref(), made.since),
+            (Some("ana"), Some(at(50))),
+            "{action:?}"
+        );
+    }
+}
+
+#[test]
+fn a_hold_that_fixes_a_release_of_a_gitops_tool_has_no_end() {
+    let mut fixed = entry(2, Action::Rollback, Some("a"));
+    fixed.spec.release_ref = Some("b".into());
+    fixed.spec.holds = vec![hold("ana", Some("a"), Some(50))];
+    let entries = [entry(1, Action::Deploy, Some("b")), fixed];
+    let mut now = pin(2, "b", vec![]);
+    now.spec.holds = entries[1].spec.holds.clone();
+    let revisions = of_pin(&now, &entries, at(100));
+    let made = revisions.made("a", at(100), true);
+    assert_eq!(made.cause.unwrap().action, Action::Rollback);
+    assert_eq!(made.ended, None);
 }

@@ -26,7 +26,7 @@ use crate::api::{
 };
 use crate::connect::kinds::kind;
 
-pub use rows::{Key, Labels, Move, Pin, Ready, ReleaseRow, SnapshotRow, verdict};
+pub use rows::{Key, Labels, Move, Pin, Ready, ReleaseRow, SnapshotRow};
 
 /// What runs where, as far as the watches have told.
 #[derive(Default)]

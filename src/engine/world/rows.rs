@@ -255,19 +255,25 @@ impl Pin {
     /// Returns the Ready condition, if it is about the release that is effective at `now`.
     ///
     /// A release that the controller cannot resolve, render or apply is never the applied one: then the
-    /// open outcome says which release the condition is about. A failure without a generation is about the
-    /// effective release, unless something names another one.
+    /// open outcome says which release the condition is about, also after a newer change that leaves that
+    /// release effective, like a hold on it. A failure without a generation is about the effective release,
+    /// unless something names another one.
     pub fn judged(&self, now: Timestamp) -> Option<&Ready> {
         let ready = self.ready.as_ref()?;
         if self.is_observed(now) {
             return Some(ready);
         }
         let open = self.moves.last().filter(|last| last.until.is_none());
+        let effective = self.effective_release(now);
         let is_of_it = match (self.observed, open) {
             (None, _) => self.applied.is_none() && self.moves.is_empty(),
-            (Some(observed), _) if observed != self.generation => false,
-            (Some(_), Some(open)) if open.generation == self.generation => {
-                *open.release == *self.effective_release(now)
+            (Some(observed), Some(open))
+                if observed != self.generation || open.generation == self.generation =>
+            {
+                *open.release == *effective
+            }
+            (Some(observed), None) if observed != self.generation => {
+                self.applied.as_deref() == Some(effective)
             }
             (Some(_), _) => true,
         };
@@ -309,7 +315,7 @@ impl ReleaseRow {
             hash: annotation(labels::CONTENT_HASH).map(Into::into),
             size: annotation(labels::SIZE).and_then(|size| size.parse().ok()),
             images: annotation(labels::IMAGES).map(Into::into),
-            mark: annotation(labels::MARK).map(verdict),
+            mark: annotation(labels::MARK).map(Verdict::of_mark),
             marked: annotation(labels::MARK).and_then(|mark| serde_json::from_str(mark).ok()),
             pinned: made.labels().get(labels::PINNED).map(String::as_str)
                 == Some(labels::PINNED_TRUE),
@@ -349,13 +355,5 @@ impl SnapshotRow {
             created: created.map_or(Timestamp::UNIX_EPOCH, |created| created.0),
             labels: Labels::of(snapshot.labels()),
         }
-    }
-}
-
-/// Reads a mark; one that cannot be read counts as bad, for whoever wrote it wanted to say something.
-pub fn verdict(mark: &str) -> Verdict {
-    match serde_json::from_str::<crate::api::release::Mark>(mark) {
-        Ok(mark) => mark.verdict,
-        Err(_) => Verdict::Bad,
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::git::GitError;
+use crate::text::quoted;
 
 /// Why no commit was made. Nothing is left behind, unless the error says so.
 #[derive(Debug, thiserror::Error)]
@@ -108,6 +109,12 @@ fn but_for(left: &[String], new: &[String]) -> String {
     }
 }
 
+/// Writes paths as a shell reads them.
+pub(in crate::git) fn words(paths: &[String]) -> String {
+    let words: Vec<String> = paths.iter().map(|path| quoted(path)).collect();
+    words.join(" ")
+}
+
 impl CommitError {
     /// A refusal that left nothing behind.
     pub(in crate::git) fn refused(error: GitError) -> Self {
@@ -134,13 +141,21 @@ impl CommitError {
         Some(match self {
             Self::Detached => "git switch BRANCH first, or name one with --branch".to_owned(),
             Self::UnderWay(_) => "finish it or abort it first: git status says how".to_owned(),
-            Self::Dirty { path } => format!(
-                "git diff HEAD -- {path} shows them; commit them, git stash them, or git restore --staged --worktree {path}"
-            ),
-            Self::Untracked { path } => format!("git add {path} and commit it first"),
-            Self::Hidden { path } => format!(
-                "git update-index --no-skip-worktree --no-assume-unchanged {path}, and look at git diff {path}"
-            ),
+            Self::Dirty { path } => {
+                let path = quoted(path);
+                format!(
+                    "git diff HEAD -- {path} shows them; commit them, git stash them, or git restore --staged --worktree -- {path}"
+                )
+            }
+            Self::Untracked { path } => {
+                format!("git add -- {} and commit it first", quoted(path))
+            }
+            Self::Hidden { path } => {
+                let path = quoted(path);
+                format!(
+                    "git update-index --no-skip-worktree --no-assume-unchanged -- {path}, and look at git diff -- {path}"
+                )
+            }
             Self::Altered { commit, kept, .. } => {
                 let short = commit.get(..12).unwrap_or(commit);
                 let back = match kept {
@@ -151,25 +166,87 @@ impl CommitError {
             }
             Self::Unread(_) => "git log -1 --stat shows the commit".to_owned(),
             Self::Refused { left, .. } if !left.is_empty() => {
-                let left = left.join(" ");
+                let left = words(left);
                 format!(
-                    "git diff HEAD -- {left} shows it; git restore --staged --worktree {left} puts it back"
+                    "git diff HEAD -- {left} shows it; git restore --staged --worktree -- {left} puts it back"
                 )
             }
             Self::Refused { new, .. } if !new.is_empty() => {
-                let new = new.join(" ");
+                let new = new.join(", ");
                 format!("nothing else has {new}: look at it, then remove it or commit it")
             }
             Self::Changed { .. } => "run the command again and check the new plan".to_owned(),
             Self::Busy { lock } => format!(
                 "wait for it; if no git process runs, remove {}",
-                lock.display()
+                quoted(&lock.display().to_string())
             ),
             Self::Differs { branch, .. } => {
-                format!("git switch {branch}, then run the command there")
+                format!("git switch {}, then run the command there", quoted(branch))
             }
-            Self::CheckedOut { place, .. } => format!("run the command there: --repo {place}"),
+            Self::CheckedOut { place, .. } => {
+                format!("run the command there: --repo {}", quoted(place))
+            }
             Self::NoBranchName(_) | Self::Refused { .. } | Self::Git(_) => return None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_printed_command_quotes_what_a_shell_would_read() {
+        let path = || "a b/$(touch x).yaml".to_owned();
+        let left = || vec![path(), "it's.yaml".to_owned()];
+        for (error, words) in [
+            (
+                CommitError::Dirty { path: path() },
+                "git diff HEAD -- 'a b/$(touch x).yaml' shows them",
+            ),
+            (
+                CommitError::Dirty { path: path() },
+                "git restore --staged --worktree -- 'a b/$(touch x).yaml'",
+            ),
+            (
+                CommitError::Untracked { path: path() },
+                "git add -- 'a b/$(touch x).yaml'",
+            ),
+            (
+                CommitError::Hidden { path: path() },
+                "git diff -- 'a b/$(touch x).yaml'",
+            ),
+            (
+                CommitError::Refused {
+                    said: String::new(),
+                    left: left(),
+                    new: Vec::new(),
+                },
+                r"-- 'a b/$(touch x).yaml' 'it'\''s.yaml' puts it back",
+            ),
+            (
+                CommitError::Differs {
+                    branch: "a;b".to_owned(),
+                    path: path(),
+                },
+                "git switch 'a;b'",
+            ),
+            (
+                CommitError::CheckedOut {
+                    branch: "b".to_owned(),
+                    place: "/a b".to_owned(),
+                },
+                "--repo '/a b'",
+            ),
+            (
+                CommitError::Busy {
+                    lock: "/a b/index.lock".into(),
+                },
+                "remove '/a b/index.lock'",
+            ),
+        ] {
+            let hint = error.hint().unwrap();
+            assert!(hint.contains(words), "{hint}");
+        }
     }
 }

@@ -180,6 +180,17 @@ pub fn completions(text: &str, environments: &[String], releases: &[String]) -> 
 
 /// Reads what is looked for in a text, which has neither places nor labels: words and expressions.
 pub fn words(text: &str) -> Read {
+    words_but(text, &["re"])
+}
+
+/// Reads the words and expressions that a user searches for in a list whose rows have no fields. A field is
+/// a mistake.
+pub fn list_words(text: &str) -> Read {
+    words_but(text, &read::FIELDS)
+}
+
+/// Reads words and expressions; some fields are read as fields and not as words.
+fn words_but(text: &str, fields: &[&str]) -> Read {
     let is_of_text = |read: &Read| {
         let mut terms = read.filter.terms.iter();
         let plain = |term: &Term| matches!(term.ask, Ask::Word(_) | Ask::Pattern(_));
@@ -193,10 +204,23 @@ pub fn words(text: &str) -> Read {
         known if is_of_text(&known) => known.filter.terms,
         _ => vec![Term::new(Ask::Word(word.to_owned()))],
     };
-    // Only an expression can be wrong; everything else is a word.
-    let is_expression = |word: &str| word.trim_start_matches('!').starts_with("re:");
+    // Only a field can be wrong; everything else is a word.
+    let field = |word: &str| {
+        let (name, _) = word.trim_start_matches('!').split_once(':')?;
+        let known = fields.iter().find(|known| **known == name)?;
+        Some((*known, word.ends_with(':')))
+    };
     let wrong = text.split_whitespace().find_map(|word| {
-        let problem = read(word).problem.filter(|_| is_expression(word))?;
+        let problem = match field(word)? {
+            ("re", _) => read(word).problem?,
+            (other, incomplete) => Problem {
+                column: 0,
+                message: format!(
+                    "this list has no field {other}:; use quotes to search for the text"
+                ),
+                incomplete,
+            },
+        };
         let before = text.find(word).and_then(|at| text.get(..at));
         let column = problem.column + before.map_or(0, |before| before.chars().count());
         Some((word, Problem { column, ..problem }))

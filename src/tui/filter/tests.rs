@@ -351,6 +351,22 @@ fn the_last_word_is_completed() {
 }
 
 #[test]
+fn in_a_list_without_fields_a_field_is_wrong() {
+    for (text, terms, problem) in [
+        ("held", 1, None),
+        ("held env:x", 1, Some(5)),
+        ("!health:x", 0, Some(0)),
+        ("image:x", 1, None),
+        ("\"env:x\"", 1, None),
+        ("re:[", 0, Some(3)),
+    ] {
+        let read = list_words(text);
+        assert_eq!(read.filter.terms.len(), terms, "{text}");
+        assert_eq!(read.problem.map(|it| it.column), problem, "{text}");
+    }
+}
+
+#[test]
 fn in_a_text_only_an_expression_can_be_wrong() {
     for (text, terms, problem) in [
         ("held env:x", 2, None),

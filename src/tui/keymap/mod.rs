@@ -130,6 +130,12 @@ impl Keymap {
         first.map(|leaf| leaf.keys.clone())
     }
 
+    /// Returns the keys that run an action for a message; the action's word as a command where no key does.
+    pub fn keys_or_word(&self, modes: &[Mode], action: Action) -> String {
+        let keys = self.keys_for(modes, action);
+        keys.unwrap_or_else(|| format!(":{}", action.word()))
+    }
+
     /// Lists all keys that run something, with the action and its description, in the order of modes.
     pub fn listing(&self, modes: &[Mode]) -> Vec<(String, Action, &str)> {
         self.reachable(modes)

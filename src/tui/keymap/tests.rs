@@ -118,7 +118,7 @@ fn the_earlier_mode_counts_and_chords_of_all_are_offered() {
         panic!("g is a prefix");
     };
     let named: Vec<_> = more.iter().map(|(key, ..)| key.to_string()).collect();
-    assert_eq!(named.join(""), "zmgorpsvcatlx");
+    assert_eq!(named.join(""), "zmgorpsvcatlxw");
     assert_eq!(more[0], (keys("z")[0], Some(Action::Live), "now"));
     assert_eq!(more[1].1, Some(Action::Open));
     // A key that runs something hides the chords of later modes, here and in the listing.

@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::Session;
-use crate::engine::repository::{self, Commits, Committed, NotCommitted, Proposal, Pushed};
+use crate::engine::repository::{
+    self, BeforePlan, Commits, Committed, NotCommitted, Proposal, Pushed,
+};
 use crate::git::commit::CommitError;
 use crate::tui::effect::{Answer, Became, Refused, Stands};
 use crate::tui::model::Event;
-use crate::tui::order::Prepared;
+use crate::tui::order::{Order, Prepared};
 
 /// How long is waited at the least before git is asked again where the work tree stands.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -29,9 +31,13 @@ impl From<NotCommitted> for Refused {
 }
 
 /// Does what comes before a plan; returns what was cleared up.
-pub(super) async fn begin(session: &Session) -> Result<Option<String>, Refused> {
+pub(super) async fn begin(session: &Session, order: &Order) -> Result<Option<String>, Refused> {
+    let remote = match order {
+        Order::Move(order) if order.is_urgent() => BeforePlan::NameRemote,
+        _ => BeforePlan::Fetch,
+    };
     match Commits::of(&session.connection) {
-        Some(commits) => Ok(commits.begin().await?),
+        Some(commits) => Ok(commits.begin(remote).await?),
         None => Ok(None),
     }
 }
@@ -114,6 +120,7 @@ pub async fn look(session: &Session) -> Option<Stands> {
         Ok::<_, crate::git::GitError>(Stands {
             state,
             remotes,
+            left_out: repository.tree.left_out_pins(),
             cluster_trouble: repository.cluster_trouble(),
         })
     });

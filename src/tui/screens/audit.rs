@@ -13,7 +13,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
-use super::{Handled, Screen};
+use super::{Handled, Screen, describe};
 use crate::api::audit::{AuditEntry, SubjectKind};
 use crate::api::{labels, names};
 use crate::engine::audit::{self, Finding, Span};
@@ -21,7 +21,7 @@ use crate::engine::world::Source;
 use crate::engine::world::feed::Touched;
 use crate::text;
 use crate::tui::action::Action;
-use crate::tui::effect::{Answer, Compared, Comparison, Effect, Place, Record, Ticket};
+use crate::tui::effect::{Answer, Compared, Comparison, Effect, Object, Place, Record, Ticket};
 use crate::tui::filter::{Facts, Filter};
 use crate::tui::model::{Ground, Level, Subject, Turn};
 use crate::tui::rows::{Row, Rows, page};
@@ -282,7 +282,8 @@ impl State {
             }
             Action::CopyCommand => {
                 if let Some(shown) = self.rows.selected() {
-                    let line = format!("bowline audit show {}", shown.row.entry);
+                    let object = Object::Entry(shown.row.entry.clone());
+                    let line = describe::command_line(&object, turn.ground);
                     turn.say(Level::Info, format!("copied {line}"));
                     turn.effects.push(Effect::Copy(line));
                 }

@@ -240,9 +240,9 @@ impl State {
                 }
             }
             Action::CopyCommand => {
-                turn.effects
-                    .push(Effect::Copy("bowline gc --dry-run".to_owned()));
-                turn.say(Level::Info, "copied bowline gc --dry-run");
+                let line = turn.ground.aimed("bowline gc --dry-run".to_owned());
+                turn.say(Level::Info, format!("copied {line}"));
+                turn.effects.push(Effect::Copy(line));
             }
             _ => return Handled::No,
         }
@@ -280,11 +280,14 @@ impl State {
         table::draw_sorted(sheet, COLUMNS, &lines, window, sorted);
         if lines.is_empty() {
             let words = match (self.rows.total(), self.going) {
-                (0, true) => "nothing can be deleted; f shows the kept objects",
-                (0, false) => "this namespace has no releases and no snapshots",
-                _ => "no row matches the filter; esc clears it",
+                (0, true) => {
+                    let keys = scene.keys(Action::FaultsOnly);
+                    format!("nothing can be deleted; {keys} shows the kept objects")
+                }
+                (0, false) => "this namespace has no releases and no snapshots".to_owned(),
+                _ => scene.no_match(),
             };
-            sheet.line(2).skip(MARGIN).put(words, Role::Muted);
+            sheet.line(2).skip(MARGIN).put(&words, Role::Muted);
         }
     }
 }
@@ -303,8 +306,8 @@ fn line(sheet: &Sheet<'_>, world: &World, selected: bool, found: &Found) -> Line
     let is_marked = candidate.environment.is_none() && is_bad(world, &key.namespace, &key.name);
     name.extend(is_marked.then(bad));
     let (fate, role, quiet) = match candidate.goes() {
-        true => ("goes", Role::Warning, Role::Text),
-        false => ("stays", Role::Muted, Role::Muted),
+        true => ("delete", Role::Warning, Role::Text),
+        false => ("keep", Role::Muted, Role::Muted),
     };
     let size = candidate.size.map_or_else(|| "?".to_owned(), text::bytes);
     Line {

@@ -10,7 +10,7 @@ use super::Handled;
 use super::history::History;
 use crate::engine::matrix::Columns;
 use crate::engine::world::feed::Touched;
-use crate::engine::world::{Key, Source, World};
+use crate::engine::world::{Key, Source};
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Place, Ticket};
 use crate::tui::model::{Subject, Turn};
@@ -67,15 +67,11 @@ impl State {
     }
 
     /// Returns what an action would be done to.
-    pub fn subject(&self, world: &World) -> Subject {
-        let environment = self.columns.names().get(self.column).cloned();
-        let pin = environment
-            .as_ref()
-            .and_then(|environment| world.pin_of(&self.component, environment));
+    pub fn subject(&self) -> Subject {
         Subject {
             components: vec![Arc::clone(&self.component.name)],
-            release: pin.map(|pin| pin.release.to_string()),
-            environment,
+            release: None,
+            environment: self.columns.names().get(self.column).cloned(),
         }
     }
 

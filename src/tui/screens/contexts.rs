@@ -7,7 +7,6 @@ use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Destination, Effect, Ticket};
 use crate::tui::filter::{Facts, Filter};
 use crate::tui::model::{Ground, Level, Turn, Wish};
-use crate::tui::order::quoted;
 use crate::tui::pen::Sheet;
 use crate::tui::rows::{Row, Rows, page};
 use crate::tui::theme::Role;
@@ -178,13 +177,13 @@ impl State {
                 turn.say(Level::Info, format!("copied {}", place.name()));
             }
             Action::CopyCommand => {
-                let mut known = ground.contexts.iter().map(|known| &known.name);
-                let ours = known.find(|name| **name == ground.target).cloned();
-                let mut line = "bowline".to_owned();
-                for (flag, name) in [("--context", context.or(ours)), ("--namespace", namespace)] {
-                    let word = name.map(|name| format!(" {flag} {}", quoted(&name)));
-                    line += &word.unwrap_or_default();
-                }
+                let address = &ground.address;
+                let address = match place {
+                    Place::Namespace(name) => address.in_namespace(name),
+                    Place::Context(known) if known.name == ground.target => address.clone(),
+                    Place::Context(known) => address.of_other(&known.name, &known.namespace),
+                };
+                let line = address.bowline("bowline");
                 turn.say(Level::Info, format!("copied {line}"));
                 turn.effects.push(Effect::Copy(line));
             }
@@ -218,7 +217,7 @@ impl State {
                     "no kubeconfig with contexts; the target is {}",
                     ground.target
                 ),
-                _ => "no row matches the filter; esc clears it".to_owned(),
+                _ => scene.no_match(),
             };
             sheet.line(2).skip(MARGIN).put(&words, Role::Muted);
         }

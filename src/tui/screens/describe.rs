@@ -9,7 +9,7 @@ use super::{Handled, Scene};
 use crate::api::release::Revision;
 use crate::engine::world::{Key, World};
 use crate::text;
-use crate::tui::action::Action;
+use crate::tui::action::{Action, Mode};
 use crate::tui::effect::{Answer, Effect, Object, Ticket};
 use crate::tui::filter::{Facts, Filter, Matcher};
 use crate::tui::model::{Ground, Level, Subject, Turn};
@@ -73,7 +73,7 @@ impl State {
             Object::Pin(name) => world.pin(&key(name)).map(|pin| Subject {
                 components: vec![pin.component.clone()],
                 environment: Some(pin.environment.clone()),
-                release: Some(pin.release.to_string()),
+                release: None,
             }),
             Object::Snapshot(name) => world.snapshot(&key(name)).map(|row| Subject {
                 components: vec![row.component.clone()],
@@ -165,7 +165,11 @@ impl State {
                 };
                 match self.found.get(self.hit) {
                     Some(at) => self.top = at.saturating_sub(2),
-                    None => turn.say(Level::Info, "no search; press / to search"),
+                    None => {
+                        let modes = &[Mode::Diff, Mode::List, Mode::Global];
+                        let keys = turn.look.keymap.keys_or_word(modes, Action::Filter);
+                        turn.say(Level::Info, format!("no search; {keys} searches"));
+                    }
                 }
             }
             Action::Copy => {

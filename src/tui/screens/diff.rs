@@ -430,4 +430,4 @@ pub fn of_place(
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -247,8 +247,9 @@ impl State {
         };
         table::draw(&mut below, COLUMNS, &lines, window);
         if lines.is_empty() {
-            let words = "no key and no command matches; esc clears the filter";
-            below.line(2).skip(MARGIN).put(words, Role::Muted);
+            let keys = scene.keys(Action::Back);
+            let words = format!("no key and no command matches; {keys} clears the filter");
+            below.line(2).skip(MARGIN).put(&words, Role::Muted);
         }
     }
 }

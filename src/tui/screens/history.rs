@@ -3,13 +3,15 @@
 
 mod view;
 
+use jiff::Timestamp;
+
 use super::{Handled, Screen, diff};
 use crate::api::release::Verdict;
 use crate::engine::actions::mark::Mark;
 use crate::engine::actions::rollback::Target;
 use crate::engine::desk;
-use crate::engine::revisions::{Pinned, Revision, Revisions, Row};
-use crate::engine::world::{Key, World};
+use crate::engine::revisions::{Made, Pinned, Revision, Revisions, Row};
+use crate::engine::world::{Key, Pin, World};
 use crate::tui::action::Action;
 use crate::tui::effect::{Answer, Compared, Effect, Place, Ticket};
 use crate::tui::filter::{Facts, Filter, Matcher};
@@ -76,6 +78,8 @@ impl History {
             );
             self.found = Found::Failed(words);
             self.seen = None;
+            // An answer that is still due is about the deleted ReleasePin.
+            self.ticket = 0;
             return;
         }
         if seen == self.seen {
@@ -160,8 +164,22 @@ impl History {
         }
     }
 
+    /// Finds the change that made the effective release of the ReleasePin so, or says why it cannot be read;
+    /// None while the revisions are loading or older than the ReleasePin.
+    pub fn made(&self, pin: &Pin, now: Timestamp) -> Option<Result<Made, String>> {
+        match &self.found {
+            Found::Reading => None,
+            Found::Failed(why) => Some(Err(why.clone())),
+            Found::Known(revisions) if revisions.current != pin.generation => None,
+            Found::Known(revisions) => {
+                let release = pin.effective_release(now);
+                Some(Ok(revisions.made(release, now, pin.gitops.is_some())))
+            }
+        }
+    }
+
     /// Returns the revisions, once they are loaded.
-    pub fn known(&self) -> Option<&Revisions<Pinned>> {
+    fn known(&self) -> Option<&Revisions<Pinned>> {
         match &self.found {
             Found::Known(revisions) => Some(revisions),
             Found::Reading | Found::Failed(_) => None,

@@ -84,11 +84,17 @@ impl State {
         }
     }
 
+    /// Tells whether the other columns are shown.
+    #[cfg(test)]
+    pub fn shows_other_columns(&self) -> bool {
+        self.other
+    }
+
     /// Returns what the trail calls it.
     pub fn title(&self) -> &'static str {
         match self.kind {
             Kind::Releases => "releases",
-            Kind::Pins => "pins",
+            Kind::Pins => "ReleasePins",
             Kind::Snapshots => "snapshots",
             Kind::Components => "components",
         }
@@ -448,8 +454,7 @@ impl State {
         table::draw_sorted(sheet, columns, &lines, window, Some(sorted));
         if lines.is_empty() {
             let mut pen = sheet.line(2);
-            pen.skip(MARGIN)
-                .put("no row matches the filter; esc clears it", Role::Muted);
+            pen.skip(MARGIN).put(&scene.no_match(), Role::Muted);
         }
     }
 
@@ -462,8 +467,9 @@ impl State {
         };
         let words = match scene.world.freshness(source) {
             Freshness::Absent => format!(
-                "the cluster does not have the kind {}; bowline install installs it",
-                source.kind().kind
+                "the cluster does not have the kind {}; {} installs it",
+                source.kind().kind,
+                scene.model.ground.aimed("bowline install".to_owned())
             ),
             Freshness::Loading => "Loading...".to_owned(),
             Freshness::Stale { why, .. } => format!("cannot read {}: {why}", self.title()),

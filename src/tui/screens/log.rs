@@ -48,8 +48,8 @@ impl State {
     fn shown(&self, log: &[Logged]) -> Vec<usize> {
         let matcher = Matcher::new(&self.filter, &[]);
         let keeps = |logged: &Logged| {
-            let texts = [&logged.bowline, &logged.outcome].into_iter();
-            let texts = texts.chain(&logged.kubectl).map(String::as_str);
+            let texts = logged.bowline.iter().chain(&logged.kubectl);
+            let texts = texts.chain([&logged.outcome]).map(String::as_str);
             self.filter.is_empty() || matcher.keeps(&Facts::of_texts(texts), false)
         };
         let kept = log.iter().enumerate().rev();
@@ -90,7 +90,7 @@ impl State {
                     }
                     let (what, line) = match action {
                         Action::CopyCommand => ("kubectl's", logged.kubectl.join("\n")),
-                        _ => ("bowline's", logged.bowline.clone()),
+                        _ => ("bowline's", logged.bowline.join(" && ")),
                     };
                     turn.effects.push(Effect::Copy(line));
                     turn.say(Level::Info, format!("copied {what} command"));
@@ -111,8 +111,10 @@ impl State {
         }
         let shown = self.shown(log);
         if shown.is_empty() {
-            let words = "no row matches the filter; esc clears it";
-            sheet.line(1).skip(MARGIN).put(words, Role::Muted);
+            sheet
+                .line(1)
+                .skip(MARGIN)
+                .put(&scene.no_match(), Role::Muted);
             return;
         }
         let number = self.position(&shown);
@@ -131,7 +133,7 @@ impl State {
             .map(|(at, logged)| Line {
                 cells: vec![
                     cell(ground.clock(logged.at, sheet.now), Role::Muted),
-                    cell(&logged.bowline, Role::Text),
+                    cell(logged.bowline.join(" && "), Role::Text),
                     cell(&logged.outcome, Role::Muted),
                 ],
                 selected: at == number,
@@ -145,18 +147,16 @@ impl State {
         table::draw(&mut sheet.rows(0, height), COLUMNS, &lines, window);
         let selected = shown.get(number).and_then(|at| log.get(*at));
         if let Some(logged) = selected.filter(|_| pane > 0) {
-            explain(&mut sheet.rows(height, pane), logged);
+            explain(&mut sheet.rows(height, pane), scene, logged);
         }
     }
 }
 
 /// Draws the commands of one line in full.
-fn explain(sheet: &mut Sheet<'_>, logged: &Logged) {
-    sheet.rule(
-        0,
-        "y copies the bowline command, Y the kubectl command",
-        Role::Title,
-    );
+fn explain(sheet: &mut Sheet<'_>, scene: &Scene<'_>, logged: &Logged) {
+    let (bowline, kubectl) = (scene.keys(Action::Copy), scene.keys(Action::CopyCommand));
+    let words = format!("{bowline} copies the bowline command, {kubectl} the kubectl command");
+    sheet.rule(0, &words, Role::Title);
     let width = usize::from(sheet.width().saturating_sub(MARGIN + 1));
     let mut row = 1;
     let mut put = |words: &str, role| {
@@ -165,7 +165,9 @@ fn explain(sheet: &mut Sheet<'_>, logged: &Logged) {
             row += 1;
         }
     };
-    put(&logged.bowline, Role::Text);
+    for line in &logged.bowline {
+        put(line, Role::Text);
+    }
     put(&logged.outcome, Role::Muted);
     put("", Role::Muted);
     for line in &logged.kubectl {

@@ -9,7 +9,7 @@ mod view;
 pub(in crate::tui) use view::health;
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -45,8 +45,8 @@ pub struct State {
     closed: bool,
     /// Whether the cursor has been put on the worst place.
     placed: bool,
-    /// The changes that made releases effective.
-    made: HashMap<Effective, Made>,
+    /// The changes that made releases effective, or why they cannot be read.
+    made: HashMap<Effective, Result<Made, String>>,
     /// The request for one of them.
     asking: Option<(Ticket, Effective)>,
     /// Pins that somebody changed a moment ago.
@@ -58,12 +58,14 @@ pub struct State {
     reading: Option<travel::Reading>,
 }
 
-/// A release that is effective in a ReleasePin: its uid, its generation and the release.
+/// A release that is effective in a ReleasePin: its uid, its generation, the release, and whether a GitOps
+/// tool owns it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Effective {
     uid: Box<str>,
     generation: i64,
     release: Box<str>,
+    owned: bool,
 }
 
 impl Effective {
@@ -72,6 +74,7 @@ impl Effective {
             uid: pin.uid.clone(),
             generation: pin.generation,
             release: pin.effective_release(now).into(),
+            owned: pin.gitops.is_some(),
         }
     }
 }
@@ -88,6 +91,12 @@ impl State {
     /// Returns what the trail calls it.
     pub fn title(&self) -> String {
         "matrix".to_owned()
+    }
+
+    /// Tells whether the pane is closed.
+    #[cfg(test)]
+    pub fn is_pane_closed(&self) -> bool {
+        self.closed
     }
 
     /// Returns the rows, once there are some.
@@ -168,7 +177,7 @@ impl State {
     }
 
     /// Returns what an action would be done to: what is marked, else what the cursor is on.
-    pub fn subject(&self, world: &World) -> Subject {
+    pub fn subject(&self) -> Subject {
         let Some(roster) = &self.roster else {
             return Subject::default();
         };
@@ -181,15 +190,10 @@ impl State {
                 .collect(),
             false => marked.into_iter().map(|key| key.name.clone()).collect(),
         };
-        let environment = roster.columns().names().get(self.column).cloned();
-        let pin = roster
-            .selected()
-            .zip(environment.as_ref())
-            .and_then(|(component, environment)| world.pin_of(component, environment));
         Subject {
             components,
-            release: pin.map(|pin| pin.release.to_string()),
-            environment,
+            release: None,
+            environment: self.environment(),
         }
     }
 
@@ -221,7 +225,20 @@ impl State {
         if !self.placed {
             self.place_cursor(turn.world);
         }
-        self.ask_cause(turn);
+        self.forget_unknown_causes(touched, turn.world);
+        self.ask_cause(turn, false);
+    }
+
+    /// Forgets that nobody recorded a cause, for ReleasePins that changed: a controller writes the missing
+    /// AuditEntries before it writes the status.
+    fn forget_unknown_causes(&mut self, touched: &[Touched], world: &World) {
+        let pins = touched.iter().filter(|one| one.source == Source::Pins);
+        let pins = pins.filter_map(|one| world.pin(one.key.as_ref()?));
+        let uids: HashSet<&str> = pins.map(|pin| &*pin.uid).collect();
+        let is_known =
+            |made: &Result<Made, String>| matches!(made, Ok(made) if made.cause.is_some());
+        self.made
+            .retain(|of, made| is_known(made) || !uids.contains(&*of.uid));
     }
 
     /// Puts the cursor on the worst place in production, once everything is known.
@@ -276,11 +293,12 @@ impl State {
         }
         self.recent
             .retain(|_, at| turn.now.duration_since(*at) < RECENT);
-        self.ask_cause(turn);
+        self.ask_cause(turn, false);
     }
 
-    /// Asks for the change that made the selected release effective, unless it is known already.
-    fn ask_cause(&mut self, turn: &mut Turn<'_>) {
+    /// Asks for the change that made the selected release effective, unless it is known already. After a
+    /// failure only a key asks again.
+    fn ask_cause(&mut self, turn: &mut Turn<'_>, again: bool) {
         let here = self.travel.is_none() && !self.closed;
         let Some(place) = self.place().filter(|_| here) else {
             return;
@@ -294,7 +312,12 @@ impl State {
             .asking
             .as_ref()
             .is_some_and(|(_, asked)| *asked == wanted);
-        if asked || self.made.contains_key(&wanted) {
+        let is_known = match self.made.get(&wanted) {
+            Some(Ok(_)) => true,
+            Some(Err(_)) => !again,
+            None => false,
+        };
+        if asked || is_known {
             return;
         }
         let ticket = turn.ticket();
@@ -311,21 +334,17 @@ impl State {
     ) -> Option<Answer> {
         let answer = match (answer, self.asking.take()) {
             (Answer::Revisions(revisions), Some((asked, of))) if asked == ticket => {
-                match revisions {
+                let made = match revisions {
                     // The watch is about to bring the newer revision, and the matrix asks again then.
-                    Ok(revisions) if revisions.current == of.generation => {
-                        // A long session looks at many.
-                        if self.made.len() > 1_000 {
-                            self.made.clear();
-                        }
-                        let made = revisions.made(&of.release, turn.now);
-                        self.made.insert(of, made);
-                    }
-                    Ok(_) => {}
-                    Err(why) => {
-                        tracing::debug!(%why, "the revisions of a ReleasePin are not known")
-                    }
+                    Ok(revisions) if revisions.current != of.generation => return None,
+                    Ok(revisions) => Ok(revisions.made(&of.release, turn.now, of.owned)),
+                    Err(why) => Err(why),
+                };
+                // A long session looks at many.
+                if self.made.len() > 1_000 {
+                    self.made.clear();
                 }
+                self.made.insert(of, made);
                 return None;
             }
             (answer, asking) => {
@@ -348,7 +367,7 @@ impl State {
                 return Handled::Yes;
             }
             Action::Live | Action::Back | Action::Interrupt if self.come_back(turn) => {
-                self.ask_cause(turn);
+                self.ask_cause(turn, true);
                 return Handled::Yes;
             }
             action if action.plans() && self.travel.is_some() => {
@@ -418,7 +437,7 @@ impl State {
             Action::Back if !roster.marked().is_empty() => roster.unmark(),
             _ => return Handled::No,
         }
-        self.ask_cause(turn);
+        self.ask_cause(turn, true);
         Handled::Yes
     }
 
@@ -428,19 +447,27 @@ impl State {
             return turn.say(Level::Warning, "select a component first");
         };
         let component = Key::new(&turn.ground.namespace, &place.component);
-        let pin = turn.world.pin_of(&component, &place.environment);
-        let text = match (action, pin) {
+        let columns = self.roster.as_ref().map(Roster::columns);
+        let row = columns.map(|columns| self.cells(turn.world, columns, &component, turn.now));
+        let shown = row.and_then(|row| row.get(self.column).copied());
+        let text = match (action, shown) {
             (Action::CopyCommand, _) => {
                 let line = format!("bowline status {}", quoted(&place.component));
                 turn.ground.aimed(line)
             }
-            (_, Some(pin)) => pin.effective_release(turn.now).to_owned(),
-            (_, None) => {
+            (_, Some(Recorded::Ran(cell))) => cell.release.to_owned(),
+            (_, shown) => {
                 let Place {
                     component,
                     environment,
                 } = place;
-                let words = format!("{component} is not deployed in {environment}");
+                let words = match (shown, &self.travel) {
+                    (Some(Recorded::Deleted(_) | Recorded::NotYet), _) => {
+                        format!("the release of {component} in {environment} is not recorded")
+                    }
+                    (_, Some(_)) => format!("{component} was not deployed in {environment}"),
+                    (_, None) => format!("{component} is not deployed in {environment}"),
+                };
                 return turn.say(Level::Warning, words);
             }
         };

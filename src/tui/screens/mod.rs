@@ -129,7 +129,7 @@ impl Screen {
             Self::Matrix(_) => &[
                 (Action::Promote, "promote"),
                 (Action::Rollback, "rollback"),
-                (Action::Hold, "hold"),
+                (Action::Hold, "pin"),
                 (Action::Diff, "diff"),
                 (Action::Open, "open"),
                 (Action::Mark, "mark"),
@@ -140,10 +140,10 @@ impl Screen {
             ],
             Self::Plan(state) => return Cow::Owned(state.hints()),
             Self::List(_) => &[
-                (Action::Open, "look into"),
+                (Action::Open, "open"),
                 (Action::Promote, "promote"),
                 (Action::Rollback, "rollback"),
-                (Action::Hold, "hold"),
+                (Action::Hold, "pin"),
                 (Action::MarkBad, "mark bad"),
                 (Action::Mark, "mark"),
                 (Action::Filter, "filter"),
@@ -160,9 +160,9 @@ impl Screen {
                 (Action::Help, "help"),
             ],
             Self::Collect(_) => &[
-                (Action::Collect, "collect"),
+                (Action::Collect, "delete"),
                 (Action::FaultsOnly, "only deletable"),
-                (Action::Open, "look into"),
+                (Action::Open, "open"),
                 (Action::Filter, "filter"),
                 (Action::Sort, "sort"),
                 (Action::Help, "help"),
@@ -198,7 +198,7 @@ impl Screen {
                 (Action::Help, "help"),
             ],
             Self::Contexts(_) => &[
-                (Action::Open, "go there"),
+                (Action::Open, "switch"),
                 (Action::Filter, "filter"),
                 (Action::Back, "back"),
                 (Action::Help, "help"),
@@ -218,7 +218,7 @@ impl Screen {
                 (Action::Rollback, "roll back to this"),
                 (Action::Diff, "diff"),
                 (Action::Promote, "promote"),
-                (Action::Hold, "hold"),
+                (Action::Hold, "pin"),
                 (Action::MarkBad, "mark bad"),
                 (Action::Mark, "mark"),
                 (Action::Back, "back"),
@@ -229,7 +229,7 @@ impl Screen {
                 (Action::Open, "open"),
                 (Action::Diff, "diff"),
                 (Action::Rollback, "rollback"),
-                (Action::Hold, "hold"),
+                (Action::Hold, "pin"),
                 (Action::Back, "back"),
                 (Action::Help, "help"),
             ],
@@ -413,7 +413,7 @@ impl Screen {
     /// Returns what an action would be done to.
     pub fn subject(&self, world: &World) -> Subject {
         match self {
-            Self::Matrix(state) => state.subject(world),
+            Self::Matrix(state) => state.subject(),
             Self::Plan(state) => state.subject(),
             Self::List(state) => state.subject(world),
             Self::Describe(state) => state.subject(world),
@@ -423,7 +423,7 @@ impl Screen {
             Self::Tasks(state) => state.subject(),
             Self::Log(_) | Self::Contexts(_) | Self::Help(_) => Subject::default(),
             Self::Diff(state) => state.subject(),
-            Self::Component(state) => state.subject(world),
+            Self::Component(state) => state.subject(),
             Self::Revisions(state) => state.subject(),
             Self::Since(state) => state.subject(),
         }
@@ -466,4 +466,18 @@ pub struct Scene<'a> {
     pub world: &'a World,
     /// Where we are, what is under way, which keys there are.
     pub model: &'a super::model::Model,
+}
+
+impl Scene<'_> {
+    /// Returns the keys of an action on the screen in front, for a message.
+    pub fn keys(&self, action: Action) -> String {
+        let modes = self.model.front().modes();
+        self.model.look.keymap.keys_or_word(modes, action)
+    }
+
+    /// Words an empty list, with the key that clears its filter.
+    pub fn no_match(&self) -> String {
+        let keys = self.keys(Action::Back);
+        format!("no row matches the filter; {keys} clears it")
+    }
 }

@@ -29,6 +29,7 @@ use crate::engine::actions::rollback::Target;
 use crate::engine::desk;
 use crate::engine::diff::Diff;
 use crate::engine::repository::Proposal;
+use crate::engine::world::Key;
 use crate::tui::action::{Action, Mode};
 use crate::tui::confirm::{Confirmation, Demand};
 use crate::tui::effect::{
@@ -122,6 +123,15 @@ impl State {
         }
     }
 
+    /// Returns the demand of the confirmation; None unless the plan waits for one.
+    #[cfg(test)]
+    pub fn demand(&self) -> Option<&crate::tui::confirm::Demand> {
+        match &self.stage {
+            Stage::Asking(_, _, confirmation) => Some(&confirmation.demand),
+            _ => None,
+        }
+    }
+
     /// Returns where its keys are looked up.
     pub fn modes(&self) -> &'static [Mode] {
         match &self.stage {
@@ -212,8 +222,8 @@ impl State {
             | Action::Top
             | Action::Bottom => self.scroll_by(action, turn),
             Action::CopyCommand => {
-                let line = self.order.command_line(self.typed_reason().as_deref());
-                let line = turn.ground.aimed(line);
+                let reason = self.typed_reason();
+                let line = self.order.aimed(reason.as_deref(), &turn.ground.address);
                 turn.effects.push(Effect::Copy(line));
                 turn.say(Level::Info, "the command line is on the clipboard");
             }
@@ -353,8 +363,7 @@ impl State {
             return;
         };
         let mut rolling = outcome.rolling.iter();
-        let overtaken =
-            rolling.find_map(|one| tasks::overtaken(turn.world, &one.pin, one.revision));
+        let overtaken = rolling.find_map(|one| one.overtaken(turn.world));
         if let Some(why) = overtaken {
             return turn.say(Level::Warning, why);
         }
@@ -363,7 +372,7 @@ impl State {
     }
 
     /// Returns where a revision has to be chosen, because which one was good is not known.
-    fn choosing(&self, refused: &Refused) -> Option<Place> {
+    fn choosing(&self, refused: &Refused, turn: &Turn<'_>) -> Option<Place> {
         let Order::Move(desk::Order::Rollback {
             component,
             environment,
@@ -373,9 +382,11 @@ impl State {
         else {
             return None;
         };
-        refused
-            .chooses_revision
-            .then(|| Place::new(component, environment))
+        let key = Key::new(&turn.ground.namespace, component);
+        let pin = turn.world.pin_of(&key, environment)?;
+        // A single revision leaves nothing to choose.
+        let chooses = refused.chooses_revision && pin.generation > 1;
+        chooses.then(|| Place::new(component, environment))
     }
 
     /// Says why the plan cannot be applied, whatever the user types.
@@ -392,13 +403,7 @@ impl State {
             return Some(format!("read-only: {why}"));
         }
         if is_idle(prepared) {
-            let words = match **prepared {
-                Prepared::Collection(_) => {
-                    "nothing can be deleted: all objects are in use, among the newest, or too young"
-                }
-                Prepared::Moves(_) | Prepared::Mark(_) => "Already running this release",
-            };
-            return Some(words.to_owned());
+            return Some(outcome::already(prepared).to_owned());
         }
         if self
             .files
@@ -460,7 +465,9 @@ impl State {
             prepared: prepared.clone(),
             reason: self.reason.clone(),
             since: turn.now,
+            target: tasks::Target::of(turn.ground),
             state: tasks::State::Applying,
+            frozen: None,
         })));
         self.stage = Stage::Applying(prepared, shown);
         self.scroll = 0;
@@ -491,13 +498,15 @@ impl State {
                 self.stage = Stage::Asking(prepared, shown, Box::new(confirmation));
                 self.check(turn);
             }
-            Answer::Planned(Err(refused)) => match self.choosing(&refused) {
+            Answer::Planned(Err(refused)) => match self.choosing(&refused, turn) {
                 Some(place) => {
                     let why = refused.why.join("; ");
                     let opened = revisions::State::open(place, turn);
                     turn.wishes.push(Wish::Close);
                     turn.open(Screen::Revisions(Box::new(opened)));
-                    let words = format!("{why}: choose a revision and press R to roll back to it");
+                    let modes = &[Mode::List, Mode::Global];
+                    let keys = turn.look.keymap.keys_or_word(modes, Action::Rollback);
+                    let words = format!("{why}: choose a revision; {keys} rolls back to it");
                     turn.say(Level::Warning, words);
                 }
                 None => self.stage = Stage::Refused(refused),

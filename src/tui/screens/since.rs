@@ -153,9 +153,7 @@ impl State {
             Some(Ok(suspects)) if suspects.is_empty() => {
                 format!("no changes are recorded between {start} and now")
             }
-            Some(Ok(_)) if self.suspects().is_empty() => {
-                "no row matches the filter; esc clears it".to_owned()
-            }
+            Some(Ok(_)) if self.suspects().is_empty() => scene.no_match(),
             Some(Ok(_)) => format!("incident start {start}: most likely cause first"),
         };
         sheet.line(0).skip(MARGIN).put(&words, Role::Muted);

@@ -16,11 +16,11 @@ use crate::tui::widgets::{scrolled, wrap};
 
 const COLUMNS: &[Column] = &[
     Column::new("", 1, 100),
-    Column::new("SINCE", 5, 60).right(),
-    Column::new("WHAT", 8, 95),
-    Column::new("OF", 12, 98),
-    Column::new("HOW FAR", 12, 90),
-    Column::new("WHY", 12, 45),
+    Column::new("AGE", 5, 60).right(),
+    Column::new("ACTION", 8, 95),
+    Column::new("SUBJECT", 12, 98),
+    Column::new("STATUS", 12, 90),
+    Column::new("REASON", 12, 45),
 ];
 
 /// Which task is selected.
@@ -107,6 +107,13 @@ impl State {
             Action::Interrupt => {
                 let task = tasks.iter().rev().nth(at);
                 match task.filter(|task| matches!(task.state, tasks::State::Applying)) {
+                    Some(task) if task.frozen.is_some() => {
+                        let name = &task.target.name;
+                        turn.say(
+                            Level::Warning,
+                            format!("cannot stop it: it writes to {name}, which you left"),
+                        );
+                    }
                     Some(task) => {
                         turn.effects.push(Effect::Cancel(task.ticket));
                         turn.say(Level::Warning, "stops before the next object");
@@ -126,9 +133,12 @@ impl State {
                 let Some((task, pins)) = rolling else {
                     return Handled::No;
                 };
+                let name = &task.target.name;
+                let left = task.frozen.as_ref().map(|_| {
+                    format!("this changed {name}, which is not shown: switch there to undo it")
+                });
                 let mut moved = pins.iter();
-                let why =
-                    moved.find_map(|one| tasks::overtaken(turn.world, &one.pin, one.revision));
+                let why = left.or_else(|| moved.find_map(|one| one.overtaken(turn.world)));
                 let items = task.prepared.plan().map_or(&[][..], |plan| &plan.items);
                 let made = items
                     .iter()
@@ -144,8 +154,7 @@ impl State {
             }
             Action::CopyCommand | Action::Copy => {
                 if let Some(task) = tasks.iter().rev().nth(at) {
-                    let line = task.order.command_line(task.reason.as_deref());
-                    let line = turn.ground.aimed(line);
+                    let line = task.command_line();
                     turn.say(Level::Info, format!("copied {line}"));
                     turn.effects.push(Effect::Copy(line));
                 }
@@ -236,6 +245,5 @@ fn explain(sheet: &mut Sheet<'_>, scene: &Scene<'_>, task: &Task) {
     if let Some(reason) = &task.reason {
         put(&format!("reason: {reason}"), Role::Text);
     }
-    let line = task.order.command_line(task.reason.as_deref());
-    put(&scene.model.ground.aimed(line), Role::Muted);
+    put(&task.command_line(), Role::Muted);
 }

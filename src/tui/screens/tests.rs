@@ -2,9 +2,11 @@
 
 mod contexts;
 mod data;
+mod every;
 mod links;
 mod marks;
 mod notices;
+mod targets;
 mod time;
 mod window;
 
@@ -352,6 +354,8 @@ fn with_tasks(mut still: Still) -> Still {
     });
     let prepared = Box::new(data::collection(&still.world, still.now));
     let task = |ticket, order: &Order, since, state| Task {
+        target: crate::tui::tasks::Target::of(&crate::tui::still::ground()),
+        frozen: None,
         ticket,
         order: order.clone(),
         prepared: prepared.clone(),
@@ -376,13 +380,13 @@ fn with_tasks(mut still: Still) -> Still {
     still.model.log = vec![
         Logged {
             at: at("13:10:04"),
-            bowline: collect.command_line(None),
+            bowline: collect.command_lines(None),
             kubectl: prepared.kubectl(),
             outcome: "3 removed".into(),
         },
         Logged {
             at: at("13:58:02"),
-            bowline: rollback.command_line(Some("errors up since 13:41")),
+            bowline: rollback.command_lines(Some("errors up since 13:41")),
             kubectl: vec!["kubectl patch releasepins.openchoreo.dev checkout-service-production --namespace shop --type merge --patch '{\"spec\":{\"releaseRef\":{\"name\":\"checkout-service-v1.2.1\"}}}'".into()],
             outcome: "checkout-service in production now runs checkout-service-v1.2.1, revision 3".into(),
         },

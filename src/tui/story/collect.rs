@@ -33,11 +33,14 @@ async fn what_nobody_needs_goes_once_its_count_is_typed() {
     story.hides("cart-v1");
     story.keys("X").shows("1 of 6 objects can be deleted").await;
     story.shows("type 1").await;
-    story.keys("enter").shows("type 1 to confirm").await;
+    story
+        .keys("enter")
+        .shows("Type the number of objects (1)")
+        .await;
     story
         .types("2")
         .keys("enter")
-        .shows("Type 1 (you typed 2)")
+        .shows("Type the number of objects (1)")
         .await;
     story.keys("backspace").types("1 tidying up").keys("enter");
     story.shows("1 deleted").await;
@@ -54,7 +57,7 @@ async fn where_everything_is_needed_nothing_goes() {
     story.keys("g c").shows("0 can be deleted").await;
     story.shows("younger than 30d").await;
     story.keys("X").shows("0 of 4 objects can be deleted").await;
-    story.shows("nothing can be deleted").await;
+    story.shows("Nothing can be deleted").await;
     story.types("0").keys("enter").hides("0 deleted");
     story.keys("esc").shows("0 can be deleted").await;
 }

@@ -54,12 +54,12 @@ async fn a_release_that_was_chosen_is_deployed_unless_it_is_bad() {
 async fn what_is_held_or_on_no_pipeline_is_not_deployed() {
     let mut story = Story::shop().await;
     story.keys("g g h h H enter").shows("[ y apply ]").await;
-    story.keys("y").shows("cart in dev now runs cart-v3").await;
+    story.keys("y").shows("pinned cart in dev at cart-v3").await;
     story
         .keys("esc D")
         .shows("cart in dev is held at cart-v3 (ana")
         .await;
-    story.shows("bowline unpin cart").await;
+    story.shows("U removes the hold").await;
     let pipelines: Api<DeploymentPipeline> = Api::default_namespaced(story.client.clone());
     pipelines
         .delete("default", &DeleteParams::default())
@@ -101,10 +101,7 @@ async fn a_deployment_goes_into_the_environment_under_the_cursor() {
     // A deployment that skips the path needs a reason.
     story.shows("type why").await;
     story.shows("shop/cart:v1").await;
-    story
-        .keys("enter")
-        .shows("Add a reason after the name")
-        .await;
+    story.keys("enter").shows("Type a reason").await;
     story.types("hotfix").keys("enter");
     story.shows("cart in staging now runs cart-").await;
     story.shows("revision 2").await;

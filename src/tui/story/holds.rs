@@ -18,11 +18,11 @@ async fn a_hold_is_placed_refuses_a_promotion_and_is_lifted() {
     story.shows("no object changes in the environment").await;
     story
         .keys("y")
-        .shows("cart in staging now runs cart-v2")
+        .shows("pinned cart in staging at cart-v2")
         .await;
     story.keys("esc").shows("Held by ana").await;
     story.keys("h P").shows("refused").await;
-    story.shows("bowline unpin cart").await;
+    story.shows("U removes the hold").await;
     story.keys("esc l U").shows("the hold of ana").await;
     story.shows("no object changes in the environment").await;
     story.keys("y").shows("revision 3").await;
@@ -38,7 +38,7 @@ async fn a_hold_may_end_by_itself_and_says_why() {
     story.shows("no object changes in the environment").await;
     story.types("prod freeze for the sale").keys("enter");
     story
-        .shows("cart in prod now runs cart-v2, revision 3")
+        .shows("pinned cart in prod at cart-v2, revision 3")
         .await;
     story.keys("esc").shows("Held by ana until ").await;
     story.shows("freeze for the sale").await;
@@ -87,12 +87,12 @@ async fn a_set_is_pinned_with_an_expiry_and_undone_as_one() {
         .keys("g g h h * H")
         .shows("pin 2 components in dev")
         .await;
-    story.keys("3").shows("hold  2 components  in  dev").await;
+    story.keys("3").shows("pin  2 components  in  dev").await;
     story.shows("type 2").await;
     story.shows("no object changes in the environment").await;
     story.types("2 sale").keys("enter");
     story
-        .shows("ledger in dev now runs ledger-v1, revision 2")
+        .shows("pinned ledger in dev at ledger-v1, revision 2")
         .await;
     for component in ["cart", "ledger"] {
         let holds = story.pin(component, "dev").await.spec.holds;
@@ -121,7 +121,7 @@ async fn a_set_of_which_one_is_refused_is_not_begun() {
     let mut story = Story::shop().await;
     story.keys("g g h h H enter").shows("a hold for ana").await;
     story.shows("no object changes in the environment").await;
-    story.keys("y").shows("cart in dev now runs cart-v3").await;
+    story.keys("y").shows("pinned cart in dev at cart-v3").await;
     // Nobody pinned ledger, so it has nothing to undo.
     story
         .keys("esc * Z")

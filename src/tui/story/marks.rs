@@ -14,10 +14,7 @@ async fn a_release_is_marked_bad_with_a_reason_and_absolved() {
     story.keys("B").shows("type why").await;
     story.shows("mark bad  cart-v2").await;
     story.shows("a mark does not stop it").await;
-    story
-        .keys("enter")
-        .shows("Add a reason after the name")
-        .await;
+    story.keys("enter").shows("Type a reason").await;
     story.types("leaks connections");
     story
         .shows("bowline mark bad cart-v2 --reason 'leaks connections'")
@@ -35,7 +32,7 @@ async fn a_release_is_marked_bad_with_a_reason_and_absolved() {
         .await;
     // What is marked so already is not marked again.
     story.keys("/").types("v2").keys("enter B");
-    story.shows("Already running this release").await;
+    story.shows("Already marked bad").await;
     story
         .keys("esc A")
         .shows("marked good   promotion and rollback")
@@ -52,7 +49,7 @@ async fn a_release_that_is_not_there_is_not_marked() {
         .shows("release ledger-v9 does not exist")
         .await;
     story.keys("B").shows("refused").await;
-    story.shows("bowline release list").await;
+    story.shows("g r lists the releases").await;
 }
 
 #[tokio::test]

@@ -60,7 +60,7 @@ async fn without_a_controller_a_rollback_offers_the_revisions() {
     story.keys("g g l l").shows("cart in prod").await;
     story.keys("R").shows("matrix > revisions").await;
     story.shows("no controller runs").await;
-    story.shows("press R to roll back to it").await;
+    story.shows("R rolls back to it").await;
     story.hides("--to-revision");
     story.shows("edited by ana").await;
     story.keys("j R").shows("--to-revision 1").await;

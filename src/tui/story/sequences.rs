@@ -18,10 +18,11 @@ use serde_json::{Value, json};
 
 use super::Story;
 use super::shop;
-use crate::api::{DeploymentPipeline, Environment, Release, ReleasePin};
+use crate::api::{ComponentEnvSnapshot, DeploymentPipeline, Environment, Release, ReleasePin};
 use crate::connect::Options;
+use crate::engine::recording::Scribe;
 use crate::engine::world::Key;
-use crate::tui::model::{Event, Model};
+use crate::tui::model::Event;
 use crate::tui::picture;
 use crate::tui::roster::Kind;
 use crate::tui::screens::{Scene, Screen};
@@ -49,6 +50,8 @@ struct Walk {
     ahead: SignedDuration,
     /// How many frames were left out.
     spared: u64,
+    /// How many plans were confirmed.
+    confirmed: u64,
 }
 
 impl Walk {
@@ -62,6 +65,7 @@ impl Walk {
             drawn,
             ahead: SignedDuration::ZERO,
             spared: 0,
+            confirmed: 0,
         };
         walk.known().await;
         walk.calm().await;
@@ -136,47 +140,72 @@ impl Walk {
         match step {
             Step::Keys(keys) => self.keys(keys),
             Step::Cancelled(keys) => self.keys(keys),
+            Step::Command(line) => self.command(line),
             Step::Resize(width, height) => self.tell(Event::Resize(width, height)),
             Step::Time(seconds) => {
                 self.ahead += SignedDuration::from_secs(seconds);
                 self.set_clock();
                 self.tell(Event::Tick);
             }
+            Step::Commanded { line, confirm } => {
+                self.keys("esc");
+                let depth = self.story.model.stack.len();
+                self.command(line);
+                self.decide(depth, confirm).await;
+            }
             Step::Plan { keys, confirm } => {
                 let depth = self.story.model.stack.len();
                 self.keys(keys);
-                self.calm().await;
-                if self.story.model.over.is_some() {
-                    self.keys("1");
-                    self.calm().await;
-                }
-                let is_open = self.story.model.stack.len() > depth;
-                if is_open && confirm {
-                    self.confirm().await;
-                }
-                if is_open {
-                    self.keys("esc");
-                }
+                self.decide(depth, confirm).await;
             }
             Step::Foreign(foreign) => self.other(foreign).await,
         }
     }
 
-    /// Does what the plan in front asks for.
-    async fn confirm(&mut self) {
-        let screen = drawn_in(&mut self.story.model, &self.story.session, WIDE);
-        let typed = |story: &mut Story, text: &str| {
-            story.types(text).keys("enter");
-        };
-        if screen.contains("type prod and why") || screen.contains("type prod") {
-            typed(&mut self.story, "prod errors are up");
-        } else if screen.contains("type why") {
-            typed(&mut self.story, "leaks");
-        } else if screen.contains("[ y apply ]") {
-            self.story.keys("y");
+    fn command(&mut self, line: &str) {
+        self.story.command(line);
+        self.draw();
+    }
+
+    /// Takes the first of several choices, and confirms the plan in front or leaves it.
+    async fn decide(&mut self, depth: usize, confirm: bool) {
+        self.calm().await;
+        if self.story.model.over.is_some() {
+            self.keys("1");
+            self.calm().await;
         }
+        let is_open = self.story.model.stack.len() > depth;
+        if is_open && confirm {
+            self.confirm().await;
+        }
+        if is_open {
+            self.keys("esc");
+        }
+    }
+
+    /// Types what the plan in front demands.
+    async fn confirm(&mut self) {
+        let Some(Screen::Plan(plan)) = self.story.model.stack.last() else {
+            return;
+        };
+        let Some(demand) = plan.demand() else {
+            return;
+        };
+        let mut words = demand.words.clone();
+        if demand.reason {
+            words.push("errors are up".to_owned());
+        }
+        match demand.is_key() {
+            true => self.story.keys("y"),
+            false => self.story.types(&words.join(" ")).keys("enter"),
+        };
         self.draw();
         self.calm().await;
+        if let Some(Screen::Plan(plan)) = self.story.model.stack.last()
+            && plan.demand().is_none()
+        {
+            self.confirmed += 1;
+        }
     }
 
     fn set_clock(&self) {
@@ -200,6 +229,27 @@ impl Walk {
                 if let Ok(Some(pin)) = pins.get_opt(&name(at)).await {
                     let status = settled(&pin, None);
                     let patch = merge(json!({"status": status}));
+                    let _ = pins.patch_status(&name(at), &params, &patch).await;
+                }
+            }
+            Foreign::Records(at) => {
+                if let Ok(Some(pin)) = pins.get_opt(&name(at)).await {
+                    let now = self.story.session.now();
+                    let namespace = &self.story.model.ground.namespace;
+                    let scribe = Scribe::of(&tom, namespace, "tom".to_owned(), now);
+                    let _ = scribe.record(&pin).await;
+                    let patch = merge(json!({"status": settled(&pin, None)}));
+                    let _ = pins.patch_status(&name(at), &params, &patch).await;
+                }
+            }
+            Foreign::Snapshots(at, is_current) => {
+                let (component, environment) = PLACES[at];
+                let snapshot = format!("{}-{}", name(at), self.ahead.as_secs() % 7);
+                let snapshots: Api<ComponentEnvSnapshot> = Api::default_namespaced(tom.clone());
+                let made = snapshot_of(&snapshot, component, environment);
+                let _ = snapshots.create(&PostParams::default(), &made).await;
+                if is_current {
+                    let patch = merge(json!({"status": {"snapshot": snapshot}}));
                     let _ = pins.patch_status(&name(at), &params, &patch).await;
                 }
             }
@@ -323,6 +373,7 @@ impl Walk {
             drawn,
             ahead: self.ahead,
             spared: 0,
+            confirmed: 0,
         };
         fresh.known().await;
         fresh.calm().await;
@@ -346,11 +397,15 @@ impl Walk {
                 let (kind, sort) = (list.kind(), list.roster().sort());
                 let filter = list.roster().filter().clone();
                 let selected = list.roster().selected().cloned();
+                let other = list.shows_other_columns();
                 fresh.keys(match kind {
                     Kind::Releases => "g r",
                     Kind::Pins => "g p",
                     Kind::Snapshots | Kind::Components => "g s",
                 });
+                if other {
+                    fresh.keys("c");
+                }
                 if let Some(Screen::List(list)) = fresh.story.model.stack.last_mut() {
                     let roster = list.roster_mut();
                     roster.set_sort(sort.0, sort.1);
@@ -376,6 +431,9 @@ impl Walk {
             && let Some(roster) = matrix.roster_mut()
         {
             roster.unmark();
+        }
+        if self.story.model.matrix().is_pane_closed() {
+            self.keys("p");
         }
         self.place(&mut fresh);
         self.same(&mut fresh, "the matrix", seed, steps).await;
@@ -435,6 +493,22 @@ impl Walk {
     }
 }
 
+fn snapshot_of(name: &str, component: &str, environment: &str) -> ComponentEnvSnapshot {
+    let definition = |kind: &str| json!({"apiVersion": "openchoreo.dev/v1alpha1", "kind": kind, "metadata": {"name": "x"}, "spec": {}});
+    let snapshot = json!({
+        "apiVersion": "openchoreo.dev/v1alpha1", "kind": "ComponentEnvSnapshot",
+        "metadata": {"name": name, "labels": {
+            "openchoreo.dev/component": component, "openchoreo.dev/environment": environment,
+        }},
+        "spec": {
+            "owner": {"componentName": component}, "environment": environment,
+            "component": definition("Component"), "componentTypeDefinition": definition("ComponentTypeDefinition"),
+            "workload": definition("Workload"),
+        },
+    });
+    serde_json::from_value(snapshot).unwrap()
+}
+
 /// Returns the status that a controller would write.
 fn settled(pin: &ReleasePin, failing: Option<&str>) -> Value {
     let generation = pin.metadata.generation;
@@ -481,12 +555,6 @@ fn drawn_at(story: &Story, now: Timestamp) -> String {
     picture::text(&buffer)
 }
 
-fn drawn_in(model: &mut Model, session: &crate::tui::runner::Session, size: (u16, u16)) -> String {
-    let mut buffer = Buffer::empty(Rect::new(0, 0, size.0, size.1));
-    view(model, &session.feed.world(), session.now(), &mut buffer);
-    picture::text(&buffer)
-}
-
 /// Returns the content of the screen in front: its rows, its pane and its totals.
 fn content(story: &mut Story, now: Timestamp) -> String {
     story.model.notice = None;
@@ -512,7 +580,7 @@ async fn after_any_sequence_the_screen_shows_what_a_fresh_program_shows() {
         (None, Some(_)) => 0..FULL,
         (None, None) => 0..SHORT,
     };
-    let (count, mut spared) = (seeds.end - seeds.start, 0);
+    let (count, mut spared, mut confirmed) = (seeds.end - seeds.start, 0, 0);
     for seed in seeds {
         let mut dice = Dice(seed);
         let steps: Vec<Step> = (0..STEPS).map(|_| step(&mut dice)).collect();
@@ -525,9 +593,12 @@ async fn after_any_sequence_the_screen_shows_what_a_fresh_program_shows() {
         }
         walk.agrees(seed, &steps).await;
         spared += walk.spared;
+        confirmed += walk.confirmed;
         if seed % 50 == 49 {
             eprintln!("{} sequences", seed + 1);
         }
     }
-    println!("{count} sequences of {STEPS} steps, {spared} frames left out");
+    println!(
+        "{count} sequences of {STEPS} steps, {confirmed} plans confirmed, {spared} frames left out"
+    );
 }

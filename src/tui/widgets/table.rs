@@ -119,17 +119,30 @@ pub fn draw_sorted(
         Some(sorted) => format!("{}{}", column.head, glyphs.sorted(sorted.falling)),
         None => column.head.to_owned(),
     };
-    let heads: Vec<String> = columns.iter().map(head).collect();
-    let natural: Vec<u16> = (0..columns.len())
-        .map(|at| {
-            let head = heads.get(at).map_or(0, |head| text::width(head));
+    let mut heads: Vec<String> = columns.iter().map(head).collect();
+    let room = sheet.width().saturating_sub(MARGIN + 1);
+    let natural = |heads: &[String]| -> Vec<u16> {
+        let columns = heads.iter().enumerate().map(|(at, head)| {
             let cells = lines.iter().filter_map(|line| line.cells.get(at));
             let widest = cells.map(width).max().unwrap_or_default();
-            u16::try_from(widest.max(head)).unwrap_or(u16::MAX)
-        })
-        .collect();
-    let room = sheet.width().saturating_sub(MARGIN + 1);
-    let widths = widths(columns, &natural, room);
+            u16::try_from(widest.max(text::width(head))).unwrap_or(u16::MAX)
+        });
+        columns.collect()
+    };
+    let mut widths = self::widths(columns, &natural(&heads), room);
+    // Where the column that the rows are sorted by is not in sight, the first one that is names it.
+    let is_seen = |sorted: &Sorted| {
+        let mut seen = columns.iter().zip(&widths).filter(|(_, width)| **width > 0);
+        seen.any(|(column, _)| column.head == sorted.head)
+    };
+    let unseen = sorted.filter(|sorted| !sorted.head.is_empty() && !is_seen(sorted));
+    let first = widths.iter().position(|width| *width > 0);
+    if let (Some(Sorted { head, falling }), Some(first)) = (unseen, first)
+        && let Some(named) = heads.get_mut(first)
+    {
+        *named = format!("{named} BY {head}{}", glyphs.sorted(falling));
+        widths = self::widths(columns, &natural(&heads), room);
+    }
     let mut pen = sheet.line(0);
     pen.skip(MARGIN);
     let seen = columns.iter().zip(&heads).zip(&widths);

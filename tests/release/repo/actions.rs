@@ -145,7 +145,7 @@ fn holds_marks_and_the_way_back() {
         5,
         "cart-2 is marked bad",
     );
-    shop.ends("mark good cart-2 --yes", 0, "marked good");
+    shop.ends("mark good cart-2 --reason mended --yes", 0, "marked good");
     shop.ends(
         "promote cart --from dev --to staging",
         0,

@@ -113,6 +113,14 @@ async fn readiness_comes_from_the_cluster() {
         kubeconfig.display().to_string(),
     ];
     let promote = "promote cart --from dev --to staging";
+    let head = shop.head();
+    shop.ends(
+        &format!("{promote} --wait --branch other"),
+        2,
+        "--wait cannot follow a commit on branch other",
+    );
+    assert_eq!(shop.head(), head);
+    assert_eq!(shop.git("branch --list other"), "");
     // Git wants 2 and the cluster still runs 1.
     runs(&pins, "cart-1", true).await;
     let ran = shop.ends("status", 0, "cart-2");

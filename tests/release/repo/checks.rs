@@ -27,7 +27,7 @@ fn a_change_is_held_to_the_rules_and_its_promotion_is_printed() {
     shop.git("checkout -q .");
     shop.ends("mark bad cart-2 --reason leaks --yes", 0, "");
     shop.ends(&check, 5, "release cart-2 is marked bad");
-    shop.ends("mark good cart-2 --yes", 0, "");
+    shop.ends("mark good cart-2 --reason mended --yes", 0, "");
     shop.ends("pin cart -e prod --reason freeze --yes", 0, "");
     let held = shop.head();
     let text = shop
@@ -251,7 +251,7 @@ fn a_bad_mark_is_not_removed_without_a_reason() {
     shop.ends(
         &check,
         5,
-        "release cart-3 loses its mark as bad without a reason",
+        "release cart-3 loses its bad mark without a reason",
     );
     shop.git("reset -q --hard HEAD~1");
     shop.ends("mark good cart-3 --reason mended --yes", 0, "");
@@ -321,4 +321,142 @@ fn content_that_fails_later_is_a_problem() {
         shop.write(path, &text);
         shop.ends("check", 1, words);
     }
+}
+
+#[test]
+fn an_undone_rollback_passes_and_another_lift_with_a_move_does_not() {
+    let shop = Shop::open(&["cart"]);
+    shop.ends("promote cart --from dev --to staging", 0, "");
+    shop.ends("promote cart --from staging --to prod --yes", 0, "");
+    shop.ends(
+        "rollback cart -e prod --to cart-1 --reason INC-1 --yes",
+        0,
+        "",
+    );
+    let base = shop.head();
+    let check = format!("check --base {base}");
+    // Since the rollback, the release has left the environment before.
+    shop.ends("deploy cart -e dev --release cart-3", 0, "");
+    shop.ends("promote cart --from dev --to staging", 0, "");
+    shop.ends(
+        "undo cart -e prod --reason mended --yes",
+        0,
+        "cart-1 -> cart-2",
+    );
+    shop.ends(&check, 0, "cart in prod: cart-1 -> cart-2");
+    shop.ends("audit verify", 0, "valid");
+    // The same files without the trailers.
+    let undone = shop.read("pins/prod/cart.yaml");
+    shop.git_words(&["commit", "-q", "--amend", "-m", "lift and move"]);
+    let words = "the change lifts the hold of ana and moves the ReleasePin";
+    shop.ends(&check, 5, words);
+    // The trailers over other content.
+    let message = "undo\n\nBowline-Operation: x\nBowline-Action: Undo\nBowline-Component: cart\nBowline-Environment: prod\nBowline-From: cart-1\nBowline-To: cart-3";
+    shop.write("pins/prod/cart.yaml", &undone.replace("cart-2", "cart-3"));
+    shop.git("add -A");
+    shop.git_words(&["commit", "-q", "--amend", "-m", message]);
+    shop.ends(&check, 5, words);
+}
+
+#[test]
+fn text_of_a_file_forges_no_line_of_check() {
+    let shop = Shop::open(&["cart"]);
+    let hold = "  holds: [{id: a, owner: \"ana\\nwrong: nothing\", since: 2026-01-01T00:00:00Z}]\n";
+    shop.write(
+        "pins/prod/cart.yaml",
+        &(pin("cart", "prod", "cart-1") + hold),
+    );
+    shop.commit("held");
+    let check = format!("check --base {}", shop.head());
+    shop.write(
+        "pins/prod/cart.yaml",
+        &(pin("cart", "prod", "cart-2") + hold),
+    );
+    shop.commit("moved");
+    let ran = shop.ends(&check, 5, "refused: ");
+    let forged = |line: &str| line.starts_with("wrong: ");
+    assert!(!ran.out.lines().any(forged), "{}", ran.out);
+    // The same for programs.
+    let ran = shop.ends(&format!("{check} -o json"), 5, "");
+    let report: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(report["wrong"], serde_json::json!([]));
+    let refused = report["refused"].as_array().unwrap();
+    assert!(
+        refused
+            .iter()
+            .any(|what| what.as_str().unwrap().contains("prod holds cart")),
+        "{report}"
+    );
+    assert_eq!(report["promotions"][0]["from"], "cart-1");
+    assert_eq!(report["promotions"][0]["to"], "cart-2");
+    assert!(
+        report["promotions"][0]["diff"]
+            .as_str()
+            .unwrap()
+            .contains("shop/cart:2"),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_good_mark_without_a_note_does_not_replace_a_bad_one() {
+    let shop = Shop::open(&["cart"]);
+    let file = "releases/cart/cart-3.yaml";
+    shop.ends("mark bad cart-3 --reason leaks --yes", 0, "");
+    let check = format!("check --base {}", shop.head());
+    shop.ends(
+        "mark good cart-3 --yes",
+        5,
+        "marking cart-3 good needs a reason",
+    );
+    let words = "release cart-3 loses its bad mark without a reason";
+    let good = shop.read(file).replace("bad", "good").replace("leaks", "");
+    shop.write(file, &good);
+    shop.ends(&check, 5, words);
+    // A mark that cannot be read counts as bad.
+    shop.git_words(&["checkout", "-q", "--", file]);
+    let unreadable = shop.read(file).replace("verdict", "opinion");
+    shop.write(file, &unreadable);
+    shop.commit("an unreadable mark");
+    let check = format!("check --base {}", shop.head());
+    shop.write(file, &super::release("cart", 3));
+    shop.ends(&check, 5, words);
+}
+
+#[test]
+fn a_repository_without_our_kinds_is_named_with_next_steps() {
+    let shop = Shop::empty();
+    shop.write("README.md", "a repository\n");
+    shop.write(
+        "app.yaml",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n",
+    );
+    shop.commit("begin");
+    for line in [
+        "status",
+        "check",
+        "history cart -e dev",
+        "promote cart --from a --to b",
+        "gc --dry-run",
+    ] {
+        let ran = shop.ends(line, 5, "has no objects of bowline");
+        assert!(
+            ran.err.contains("nothing is wrong with the repository"),
+            "{}",
+            ran.err
+        );
+        let hint = "hint: bowline release create COMPONENT -f DIR makes the first release";
+        assert!(ran.err.contains(hint), "{}", ran.err);
+        assert!(ran.err.contains("--repo DIR"), "{}", ran.err);
+    }
+    // The first step works: it makes the first object.
+    shop.write("definitions/all.yaml", &super::component("cart"));
+    shop.write("definitions/web.yaml", super::TYPE);
+    shop.commit("definitions");
+    shop.ends("status", 0, "");
+    // A file that names our groups and cannot be read is no plain repository.
+    let shop = Shop::empty();
+    shop.write("x.yaml", "apiVersion: openchoreo.dev/v1alpha1\nkind: [\n");
+    shop.commit("begin");
+    shop.ends("check", 1, "x.yaml");
 }

@@ -138,6 +138,9 @@ fn a_history_that_begins_without_a_pin_is_valid() {
     let shop = Shop::empty();
     shop.write("README.md", "nothing yet\n");
     shop.commit("begin");
+    shop.ends("audit verify", 5, "has no objects of bowline");
+    shop.write("environments/all.yaml", &super::environments());
+    shop.commit("environments");
     assert_eq!(not_known(&shop, "no ReleasePin"), 0);
     let other = Shop::open(&["cart"]);
     for folder in [
@@ -190,4 +193,39 @@ fn entries_are_filtered_by_environment_and_printed_as_json() {
     let ran = shop.ends(&format!("audit show {name} -o json"), 0, "");
     let entry: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(entry["kind"], "AuditEntry");
+}
+
+#[test]
+fn the_history_of_a_shallow_clone_names_no_author_of_what_it_does_not_know() {
+    let mut shop = shop();
+    shop.clone_with("--depth 1");
+    let warning = "warning: this clone is shallow and ends at ";
+    for line in [
+        "history cart -e dev",
+        "audit list",
+        "audit export",
+        "revisions list cart -e dev",
+    ] {
+        // A list of entries has no column for reasons.
+        let words = match line {
+            "audit list" => "unattributed",
+            _ => "not known: the clone ends here",
+        };
+        let ran = shop.ends(line, 0, words);
+        assert!(ran.err.contains(warning), "{line}: {}", ran.err);
+        assert!(!ran.out.contains("Ana"), "{line}: {}", ran.out);
+    }
+    let ran = shop.ends("audit list -o json", 0, "");
+    let entries: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let entries = entries.as_array().unwrap();
+    assert_eq!(entries.len(), 6, "{entries:?}");
+    for entry in entries {
+        assert_eq!(entry["spec"].get("actor"), None, "{entry}");
+        assert_eq!(entry["spec"]["action"], "Edit", "{entry}");
+    }
+    // Later changes are known.
+    shop.git("config user.name Ana");
+    shop.git("config user.email ana@example.com");
+    shop.ends("pin cart -e dev --reason why", 0, "");
+    shop.ends("history cart -e dev", 0, "Ana");
 }

@@ -129,6 +129,128 @@ fn a_release_pin_is_read_and_moved_in_every_form() {
 }
 
 #[test]
+fn commits_of_every_form_are_verified_and_read_back_after_hooks() {
+    for (path, text) in forms() {
+        let shop = shop();
+        shop.write(path, &text);
+        shop.commit("the ReleasePin of production");
+        shop.ends(PROMOTE, 0, "cart in prod: cart-1 -> cart-2");
+        shop.ends("audit verify", 0, "valid");
+        // A hook that moves the ReleasePin back.
+        let script = format!("sed -i s/cart-3/cart-1/ {path}; git add {path}");
+        shop.hook("pre-commit", &script);
+        let (head, now) = (shop.head(), shop.read(path));
+        shop.ends(
+            "deploy cart -e prod --release cart-3 --skip-path --reason why --yes",
+            1,
+            &format!("{path} is not as bowline wrote it"),
+        );
+        assert_eq!(
+            (shop.head(), shop.status()),
+            (head, String::new()),
+            "{path}"
+        );
+        assert_eq!(shop.read(path), now);
+        // A hook that moves it with another commit.
+        let script = format!("sed -i s/cart-2/cart-1/ {path}; git add {path}");
+        shop.hook("pre-commit", &script);
+        shop.ends("promote cart --from dev --to staging --yes", 0, "");
+        shop.ends(
+            "rollback cart -e staging --to cart-1 --reason why --yes",
+            1,
+            &format!("it also changes {path}"),
+        );
+        assert_eq!(shop.read(path), now, "{path}");
+        shop.ends("audit verify", 0, "valid");
+    }
+}
+
+/// Links and submodules are content that bowline does not read.
+#[cfg(unix)]
+#[test]
+fn a_link_or_a_submodule_that_is_not_read_fails_check_and_stops_gc() {
+    use std::os::unix::fs::symlink;
+    let refused = |shop: &Shop, words: &str| {
+        let head = shop.head();
+        shop.ends("check", 1, words);
+        shop.ends(GC, 5, words);
+        assert_eq!((shop.head(), shop.status()), (head, String::new()));
+    };
+    let shop_with_prod_outside = || {
+        let shop = shop();
+        let outside = shop.place.path().join("outside");
+        std::fs::create_dir_all(&outside).unwrap();
+        std::fs::write(outside.join("prod.yaml"), plain_pin()).unwrap();
+        (shop, outside)
+    };
+    let (shop, outside) = shop_with_prod_outside();
+    symlink(outside.join("prod.yaml"), shop.root.join("prod.yaml")).unwrap();
+    shop.ends("check", 1, "prod.yaml: it is a link to ");
+    shop.commit("a link to a file");
+    refused(&shop, "bowline does not follow links");
+
+    let (shop, outside) = shop_with_prod_outside();
+    symlink(&outside, shop.root.join("production")).unwrap();
+    shop.ends("check", 1, "production: it is a link to ");
+    shop.commit("a link to a directory");
+    refused(&shop, "production: it is a link to ");
+
+    // A file that becomes a link, and back.
+    let (shop, outside) = shop_with_prod_outside();
+    shop.write("prod.yaml", &plain_pin());
+    shop.commit("a file");
+    shop.ends("check", 0, "no problems found");
+    std::fs::remove_file(shop.root.join("prod.yaml")).unwrap();
+    symlink(outside.join("prod.yaml"), shop.root.join("prod.yaml")).unwrap();
+    shop.ends("check", 1, "prod.yaml: it is a link to ");
+    shop.git("checkout -q -- prod.yaml");
+    shop.ends("check", 0, "no problems found");
+
+    // bowline reads the targets of these links anyway.
+    let shop = self::shop();
+    shop.write("real/prod.yaml", &plain_pin());
+    symlink("real/prod.yaml", shop.root.join("prod.yaml")).unwrap();
+    symlink("real", shop.root.join("linked")).unwrap();
+    symlink("/etc/hostname", shop.root.join("README")).unwrap();
+    shop.commit("links to what is read");
+    shop.ends("check", 0, "no problems found");
+    shop.ends(GC, 0, "");
+    shop.ends(PROMOTE, 0, "cart in prod: cart-1 -> cart-2");
+
+    let shop = self::shop();
+    let module = shop.place.path().join("module");
+    shop.git_words(&["clone", "-q", ".", module.to_str().unwrap()]);
+    shop.git_words(&[
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "add",
+        "-q",
+        module.to_str().unwrap(),
+        "vendor/module",
+    ]);
+    shop.commit("a submodule");
+    refused(&shop, "vendor/module: it is a submodule");
+}
+
+#[test]
+fn gc_refuses_while_a_release_pin_names_a_release_that_does_not_exist() {
+    let shop = shop();
+    shop.write(
+        "pins/prod/cart.yaml",
+        &pin("cart", "prod", "cart-1").replace("name: cart-1", "name: \"${RELEASE}\""),
+    );
+    shop.commit("substituted by Flux");
+    let head = shop.head();
+    let words = "ReleasePin cart-prod names release ${RELEASE}, which does not exist";
+    let ran = shop.ends(GC, 5, words);
+    assert!(ran.err.contains("pins/prod/cart.yaml:2: "), "{}", ran.err);
+    shop.ends("gc --keep 1 --min-age 0s --dry-run", 5, words);
+    shop.ends("check", 1, words);
+    assert_eq!((shop.head(), shop.status()), (head, String::new()));
+}
+
+#[test]
 fn releases_are_collected_out_of_lists_and_what_is_left_stays_as_it_is() {
     let shop = Shop::open(&["cart"]);
     shop.git("rm -q -r releases");
@@ -251,6 +373,16 @@ fn content_that_bowline_does_not_understand_fails_check_and_stops_gc() {
             "kustomization.yaml",
             "resources: [pins/dev/cart.yaml]\npatches:\n- target: {kind: ReleasePin}\n  patch: '[{op: replace, path: /spec/releaseRef/name, value: cart-1}]'\n".to_owned(),
             "kustomization.yaml:1: a patch changes a ReleasePin",
+        ),
+        (
+            "kustomization.yaml",
+            "resources: [pins/dev/cart.yaml]\npatches:\n- path: patch.txt\n  target: {name: cart-dev}\n".to_owned(),
+            "kustomization.yaml:1: a patch changes a ReleasePin or may select one",
+        ),
+        (
+            "replacement.yaml",
+            "source: {kind: ConfigMap, name: x, fieldPath: data.release}\ntargets:\n- select: {name: cart-dev}\n  fieldPaths: [spec.releaseRef.name]\n".to_owned(),
+            "replacement.yaml:1: a patch changes a ReleasePin or may select one",
         ),
         (
             "kustomization.yaml",

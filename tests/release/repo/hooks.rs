@@ -6,7 +6,7 @@ const PROMOTE: &str = "promote cart --from dev --to staging --reason why";
 const FILE: &str = "pins/staging/cart.yaml";
 
 impl Shop {
-    fn hook(&self, name: &str, script: &str) {
+    pub(super) fn hook(&self, name: &str, script: &str) {
         let hooks = self.root.join(".git/hooks");
         program(&hooks, name, &format!("#!/bin/sh\n{script}\n"));
     }
@@ -18,7 +18,7 @@ impl Shop {
 }
 
 /// A hook that makes another change of the commit than the one that was planned.
-const CHANGING: [(&str, &str, &str); 9] = [
+const CHANGING: [(&str, &str, &str); 10] = [
     (
         "pre-commit",
         "git reset -q HEAD -- pins/staging/cart.yaml",
@@ -48,6 +48,11 @@ const CHANGING: [(&str, &str, &str); 9] = [
         "pre-commit",
         "sed -i s/cart-1/cart-3/ pins/prod/cart.yaml; git add pins/prod/cart.yaml",
         "it also changes pins/prod/cart.yaml",
+    ),
+    (
+        "pre-commit",
+        "printf 'patches: [{path: p.yaml, target: {kind: ReleasePin}}]\\n' > kustomization.yaml; git add kustomization.yaml",
+        "it also changes kustomization.yaml",
     ),
     (
         "commit-msg",
@@ -292,4 +297,92 @@ fn trailers_of_a_commit_that_did_nothing_are_found() {
         1,
         "a change of this ReleasePin that it did not make",
     );
+}
+
+#[test]
+fn an_unreadable_file_does_not_excuse_the_trailers() {
+    let shop = Shop::open(&["cart"]);
+    shop.write(
+        "broken.yaml",
+        "apiVersion: openchoreo.dev/v1alpha1\nkind: [\n",
+    );
+    shop.git("add -A");
+    let message = "forged\n\nBowline-Operation: x\nBowline-Action: Promote\nBowline-Component: cart\nBowline-Environment: staging\nBowline-From: cart-1\nBowline-To: cart-2";
+    shop.git_words(&["commit", "-q", "-m", message]);
+    let words = "its trailers name a change of this ReleasePin that it did not make";
+    shop.ends("audit verify", 1, words);
+}
+
+#[test]
+fn trailers_do_not_cover_a_hold_a_mark_or_a_release_that_they_do_not_name() {
+    let shop = Shop::open(&["cart"]);
+    shop.ends("pin cart -e staging --reason freeze", 0, "");
+    shop.ends("mark bad cart-3 --reason leaks --yes", 0, "");
+    let said = |action: &str, to: &str| {
+        format!(
+            "forged\n\nBowline-Operation: x\nBowline-Action: {action}\nBowline-Component: cart\nBowline-Environment: staging\nBowline-From: cart-1\nBowline-To: {to}"
+        )
+    };
+    let forged = |action: &str, to: &str, words: &str| {
+        shop.git("add -A");
+        shop.git_words(&["commit", "-q", "-m", &said(action, to)]);
+        shop.ends("audit verify", 1, words);
+        shop.git("reset -q --hard HEAD^");
+        shop.ends("audit verify", 0, "valid");
+    };
+    shop.write(FILE, &pin("cart", "staging", "cart-1"));
+    forged(
+        "Pin",
+        "cart-1",
+        "its trailers say Pin, but it also removes or changes the hold of ana",
+    );
+    let held = shop.read(FILE).replace("cart-1", "cart-2");
+    shop.write(FILE, &held);
+    shop.write("releases/cart/cart-3.yaml", &super::release("cart", 3));
+    forged(
+        "Promote",
+        "cart-2",
+        "the commit removed the mark of cart-3, but its trailers do not name this",
+    );
+    shop.write(FILE, &held);
+    shop.git("rm -q releases/cart/cart-1.yaml");
+    forged(
+        "Promote",
+        "cart-2",
+        "the commit removed cart-1, but its trailers do not name this",
+    );
+}
+
+#[test]
+fn a_fault_after_the_commit_is_a_warning() {
+    // Something is in the place of the journal when bowline removes it.
+    let shop = Shop::open(&["cart"]);
+    shop.hook(
+        "post-commit",
+        "rm .git/bowline/journal.json; mkdir -p .git/bowline/journal.json/x",
+    );
+    let ran = shop.ends(PROMOTE, 0, "cart-1 -> cart-2");
+    let words = "warning: the commit was made, and its journal could not be removed";
+    assert!(ran.err.contains(words), "{}", ran.err);
+    assert!(shop.committed().contains("name: cart-2"));
+
+    // Git fails at the next look at the files.
+    let mut shop = Shop::open(&["cart"]);
+    let bin = shop.place.path().join("bin");
+    let git = shop.git("--exec-path") + "/git";
+    let broken = shop.place.path().join("broken");
+    program(
+        &bin,
+        "git",
+        &format!(
+            "#!/bin/sh\ncase \" $* \" in *' ls-files '*' --full-name'*) test -e {0} && echo broken >&2 && exit 128;; esac\nexec {git} \"$@\"\n",
+            broken.display()
+        ),
+    );
+    shop.path = vec![bin];
+    shop.hook("post-commit", &format!("touch {}", broken.display()));
+    let ran = shop.ends(PROMOTE, 0, "cart-1 -> cart-2");
+    let words = "warning: the commit was made, and bowline could not read the files again";
+    assert!(ran.err.contains(words), "{}", ran.err);
+    assert!(shop.committed().contains("name: cart-2"));
 }

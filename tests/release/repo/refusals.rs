@@ -281,7 +281,7 @@ fn what_a_hook_changes_is_told() {
         1,
         "nothing was changed except pins/staging/cart.yaml, which changed in the meantime",
     );
-    let way = "git restore --staged --worktree pins/staging/cart.yaml";
+    let way = "git restore --staged --worktree -- pins/staging/cart.yaml";
     assert!(ran.err.contains(way), "{}", ran.err);
     assert!(shop.read(file).ends_with("# formatted\n"));
     shop.ends(PROMOTE, 5, "is not committed");

@@ -178,7 +178,8 @@ fn over_a_file() {
     assert_eq!(shop.git("branch --list never"), "");
     std::fs::rename(&bare, bare.with_extension("away")).unwrap();
     let head = shop.head();
-    let ran = shop.ends("unpin cart -e dev --push", 7, "so nothing was changed");
+    let mark = "mark bad cart-2 --reason x --push";
+    let ran = shop.ends(mark, 7, "so nothing was changed");
     assert!(ran.err.contains("could not be reached"), "{}", ran.err);
     assert!(!ran.err.contains("is kept"), "{}", ran.err);
     assert_eq!(shop.head(), head);
@@ -233,10 +234,10 @@ fn a_branch_that_somebody_else_pushed() {
     shop.ends(&promote, 0, "pushed pr to origin");
 
     // Both have what the other does not have.
-    let pin = "pin cart -e dev --reason x --branch pr";
-    bob.ends(pin, 0, "on pr");
+    let mark = "mark bad cart-3 --reason x --branch pr";
+    bob.ends(mark, 0, "on pr");
     let ran = bob.ends(
-        &format!("{pin} --push"),
+        &format!("{mark} --push"),
         4,
         "origin is 1 commit ahead on pr",
     );
@@ -260,13 +261,15 @@ fn over_http_with_a_password() {
     // Nobody is asked for a password where nobody can answer.
     shop.git("config --global --unset credential.helper");
     let head = shop.head();
-    let ran = shop.ends(
+    for line in [
+        "mark bad cart-3 --reason y --push",
         "pin cart -e dev --reason x --push",
-        7,
-        "could not be reached",
-    );
-    assert!(!ran.err.contains("secret"), "{}", ran.err);
-    assert_eq!(shop.head(), head, "it is looked at before anything is done");
+    ] {
+        assert_eq!(shop.head(), head, "the fetch comes before the mark");
+        let ran = shop.ends(line, 7, "could not be reached");
+        assert!(!ran.err.contains("secret"), "{}", ran.err);
+    }
+    assert_ne!(shop.head(), head, "the hold comes before the push");
 }
 
 #[test]
@@ -300,4 +303,46 @@ fn what_is_here_is_not_fetched() {
         "shop/cart:0",
     );
     shop.ends("render cart -e dev", 0, "shop/cart:0");
+}
+
+/// The write comes first: an incident does not wait for a remote.
+#[test]
+fn a_rollback_and_a_hold_are_committed_though_the_remote_is_unreachable() {
+    let shop = Shop::open(&["cart"]);
+    shop.git("remote add origin file:///no/such/place.git");
+    let head = || shop.head();
+    for (line, words) in [
+        (
+            "rollback cart -e dev --to cart-1 --reason INC-1 --push",
+            "cart-2 -> cart-1",
+        ),
+        ("undo cart -e dev --push", "cart-1 -> cart-2"),
+        ("pin cart -e staging --reason freeze --push", "cart"),
+        ("unpin cart -e staging --push", "cart"),
+    ] {
+        let before = head();
+        let ran = shop.ends(line, 7, words);
+        assert_ne!(head(), before, "{line}");
+        assert!(ran.err.contains("committed "), "{line}: {}", ran.err);
+        assert!(
+            ran.err.contains("origin could not be reached"),
+            "{line}: {}",
+            ran.err
+        );
+        assert!(
+            ran.err
+                .contains("your commit is kept; try again: git push origin main"),
+            "{line}: {}",
+            ran.err
+        );
+    }
+    // A promotion looks first, and a remote that nobody knows is refused before the write.
+    let before = head();
+    shop.ends(PROMOTE, 7, "so nothing was changed");
+    shop.ends(
+        "rollback cart -e dev --to cart-1 --reason x --push --remote nowhere",
+        2,
+        "neither a remote nor an address",
+    );
+    assert_eq!(head(), before);
 }

@@ -143,7 +143,7 @@ fn the_namespace_of_objects_that_name_none_follows_the_files() {
     let shop = Shop::open(&["cart"]);
     shop.git("rm -rq .");
     shop.git("commit -q -m empty");
-    shop.ends("status", 0, "");
+    shop.ends("status", 5, "has no objects of bowline");
     shop.git("revert --no-edit HEAD");
     for environment in super::ENVIRONMENTS {
         let file = format!("pins/{environment}/cart.yaml");

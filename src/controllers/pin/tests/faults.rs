@@ -1,6 +1,8 @@
 //! What goes wrong is said, leaves what runs as it is, and passes when it is mended.
 
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use super::*;
@@ -182,6 +184,68 @@ async fn settings_and_environments_that_do_not_fit_are_told_by_path() {
         .await;
     let found = rendered.get("cart-dev").await.unwrap();
     assert_eq!(found.spec.resources[0].object["data"]["message"], "hi");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn the_deletion_of_the_kind_of_the_settings_changes_nothing_that_runs() {
+    let shop = Shop::open().await;
+    shop.release("1").await;
+    shop.release("2").await;
+    let (context, _) = shop.context();
+    let running = start(&context, run);
+    shop.apply(&settings("one", "bye")).await;
+    shop.pin("dev", "cart-1").await;
+    let rendered = shop.api::<RenderedRelease>();
+    let said = |found: Option<&RenderedRelease>| {
+        let found = found.map(|found| found.spec.resources[0].object["data"]["message"].clone());
+        found == Some(json!("bye"))
+    };
+    shop.until("cart-dev", said).await;
+    let before = rendered.get("cart-dev").await.unwrap();
+
+    let kinds: Api<CustomResourceDefinition> = Api::all(shop.client.clone());
+    let kind = EnvSettings::crd_name();
+    let now = DeleteParams::default();
+    kinds.delete(kind, &now).await.unwrap();
+    let pin = shop
+        .until_reason("dev", condition::RENDERED, condition::SETTINGS_UNKNOWN)
+        .await;
+    let told = message(&pin, condition::READY);
+    assert!(
+        told.starts_with("the settings of cart in dev are not known, because the kind envsettings"),
+        "{told}"
+    );
+    // Neither does a move, nor another controller.
+    shop.pin("dev", "cart-2").await;
+    shop.until_reason("dev", condition::RENDERED, condition::SETTINGS_UNKNOWN)
+        .await;
+    running.stop().await;
+    let (context, _) = shop.context();
+    let running = start(&context, run);
+    shop.pin("dev", "cart-1").await;
+    shop.until_reason("dev", condition::RENDERED, condition::SETTINGS_UNKNOWN)
+        .await;
+    let after = rendered.get("cart-dev").await.unwrap();
+    assert_eq!(
+        (after.spec, after.metadata.generation),
+        (before.spec, before.metadata.generation)
+    );
+
+    // With the kind and its objects the ReleasePin goes on.
+    let gone = |found: Option<&CustomResourceDefinition>| found.is_none();
+    let gone = kube::runtime::wait::await_condition(kinds.clone(), kind, gone);
+    gone.await.unwrap();
+    let post = PostParams::default();
+    kinds.create(&post, &EnvSettings::crd()).await.unwrap();
+    shop.apply(&settings("one", "again")).await;
+    let said = |found: Option<&RenderedRelease>| {
+        let found = found.map(|found| found.spec.resources[0].object["data"]["message"].clone());
+        found == Some(json!("again"))
+    };
+    shop.until("cart-dev", said).await;
+    shop.until_reason("dev", condition::RENDERED, "Rendered")
+        .await;
     running.stop().await;
 }
 

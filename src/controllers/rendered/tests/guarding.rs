@@ -12,6 +12,7 @@ use serde_json::json;
 use super::stage::*;
 use crate::api::rendered::RenderedRelease;
 use crate::api::{ReleasePin, condition, labels};
+use crate::controllers::rendered::deletion_guard;
 
 /// Waits until the controller says of a RenderedRelease that it does not clean up, and returns why.
 async fn stopped(releases: Api<RenderedRelease>) -> String {
@@ -27,9 +28,10 @@ async fn stopped(releases: Api<RenderedRelease>) -> String {
 
 /// Asks for the cleanup, and waits until a ConfigMap is gone.
 async fn cleans_up(releases: Api<RenderedRelease>, name: &str, maps: Api<ConfigMap>) {
-    let wanted =
-        json!({"metadata": {"annotations": {labels::REMOVE_RUNNING: labels::REMOVE_RUNNING_TRUE}}});
     let params = PatchParams::default();
+    let release = releases.get(name).await.unwrap();
+    let deletion = deletion_guard::deletion(&release.metadata).unwrap();
+    let wanted = json!({"metadata": {"annotations": {labels::REMOVE_RUNNING: deletion}}});
     releases
         .patch(name, &params, &Patch::Merge(&wanted))
         .await
@@ -53,6 +55,12 @@ async fn deleting_the_kind_removes_no_workload() {
         .release("web-dev", "dev", std::slice::from_ref(&settings))
         .await;
     stage.until_ready("web-dev").await;
+    // An uninstallation that was interrupted left this.
+    let left = json!({"metadata": {"annotations": {labels::REMOVE_RUNNING: "true"}}});
+    let params = PatchParams::default();
+    let releases = stage.releases();
+    let left = Patch::Merge(&left);
+    releases.patch("web-dev", &params, &left).await.unwrap();
     delete_kind(&stage, RenderedRelease::crd_name()).await;
     let why = stopped(stage.releases()).await;
     assert!(

@@ -277,6 +277,81 @@ async fn nothing_is_deleted_while_one_kind_cannot_be_seen() {
     }
 }
 
+/// A kind with a typing error was never applied, so nothing of it can be left behind.
+#[tokio::test]
+async fn a_kind_that_was_never_served_does_not_stay_in_the_inventory() {
+    let stage = Stage::new().await;
+    let _running = stage.start();
+    let map = config_map("shop-dev", "settings", "1");
+    let mut wrong = deployment("shop-dev", "web", 1, "shop/web:v1");
+    wrong["kind"] = json!("Deploymnet");
+    let both = [map.clone(), wrong];
+    stage.release("web-dev", "dev", &both).await;
+    let release = stage
+        .until_reason("web-dev", condition::APPLIED, condition::APPLY_FAILED)
+        .await;
+    assert!(entry(&release, "Deploymnet", "web").is_some());
+    stage
+        .release("web-dev", "dev", std::slice::from_ref(&map))
+        .await;
+    let release = stage
+        .until_reason("web-dev", condition::PRUNED, condition::RECONCILE_SUCCESS)
+        .await;
+    let resources = release.status.unwrap().resources;
+    assert_eq!(resources.len(), 1, "{resources:?}");
+    // While the spec names it, it does not hold up the end either.
+    stage.release("web-dev", "dev", &both).await;
+    stage
+        .until_reason("web-dev", condition::APPLIED, condition::APPLY_FAILED)
+        .await;
+    stage.delete("web-dev").await;
+    stage.until_gone("web-dev").await;
+    assert!(get(&stage.own.admin(), &map).await.is_none());
+}
+
+/// An applied object may be there although the data plane does not serve its kind for a while.
+#[tokio::test]
+async fn a_kind_that_is_served_no_more_stays_in_the_inventory() {
+    let stage = Stage::new().await;
+    let running = stage.start();
+    let admin = stage.own.admin();
+    let key = secret("shop-dev", "key");
+    let map = config_map("shop-dev", "settings", "1");
+    stage
+        .release("web-dev", "dev", &[map.clone(), key.clone()])
+        .await;
+    stage.until_ready("web-dev").await;
+    // Another controller has not read discovery yet.
+    running.stop().await;
+    stage.own.rule(|_, path| match path == "/api/v1" {
+        true => Fate::Without("Secret"),
+        false => Fate::Pass,
+    });
+    let _running = stage.start();
+    let other = secret("shop-dev", "other");
+    stage
+        .release("web-dev", "dev", &[map.clone(), key.clone(), other])
+        .await;
+    stage
+        .until_reason("web-dev", condition::APPLIED, condition::APPLY_FAILED)
+        .await;
+    stage
+        .release("web-dev", "dev", std::slice::from_ref(&map))
+        .await;
+    let release = stage
+        .until_reason("web-dev", condition::PRUNED, condition::LIVE_STATE_UNKNOWN)
+        .await;
+    assert!(entry(&release, "Secret", "key").is_some());
+    stage.delete("web-dev").await;
+    let reason = condition::LIVE_STATE_UNKNOWN;
+    stage
+        .until_reason("web-dev", condition::FINALIZING, reason)
+        .await;
+    stage.own.pass();
+    stage.until_gone("web-dev").await;
+    assert!(get(&admin, &key).await.is_none());
+}
+
 #[tokio::test]
 async fn nothing_is_deleted_before_everything_is_applied() {
     let stage = Stage::new().await;

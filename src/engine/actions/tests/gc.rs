@@ -287,6 +287,31 @@ fn labels_that_nobody_stands_behind_are_noticed() {
 }
 
 #[test]
+fn nothing_goes_while_a_release_pin_names_a_release_that_does_not_exist() {
+    let hold = json!({"spec": {"holds": [{"id": "a", "owner": "ana", "since": "2026-01-06T11:00:00Z", "release": "old-9"}]}});
+    for pin in [
+        pin("old", "dev", "old-9", json!({})),
+        pin("old", "dev", "old-5", hold),
+    ] {
+        let world = world(|world| {
+            many(world);
+            world.pins(Event::Applied(pin.clone()));
+        });
+        let refusal = gc::plan(&world, &keeping(1), &asked("")).unwrap_err();
+        assert_eq!(
+            told(&refusal),
+            "the ReleasePin old-dev names the release old-9, which does not exist | create the release again, or move the ReleasePin to one that exists: bowline deploy, bowline rollback"
+        );
+        // It says nothing about other components.
+        let other = Gc {
+            components: vec!["cart".to_owned()],
+            ..keeping(1)
+        };
+        gc::plan(&world, &other, &asked("")).unwrap();
+    }
+}
+
+#[test]
 fn an_unknown_component_is_refused() {
     let command = Gc {
         components: vec!["nobody".to_owned()],

@@ -173,7 +173,7 @@ fn shown(plan: &Plan) -> String {
 
 fn told(refusal: &Refusal) -> String {
     let hint = refusal
-        .hint()
+        .hint(&str::to_owned)
         .map(|hint| format!(" | {hint}"))
         .unwrap_or_default();
     format!("{refusal}{hint}")
@@ -279,7 +279,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "search is not deployed in dev | bowline deploy search --environment dev, or promote to it",
+            "search is not deployed in dev | promote to it, or: bowline deploy search --environment dev",
         ),
         (
             "an unknown environment",
@@ -403,7 +403,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "release cart-3 is marked bad | choose another release; if this one is good: bowline mark good cart-3",
+            "release cart-3 is marked bad | choose another release; if this one is good: bowline mark good cart-3 --reason TEXT",
         ),
         (
             "a release that is gone",
@@ -480,7 +480,7 @@ fn promotions() {
             "dev",
             "staging",
             "",
-            "namespace shop has 2 DeploymentPipelines (default, other), but only one is allowed; bowline refuses promotions until you delete the others | delete the pipeline that you do not need: kubectl delete deploymentpipelines.openchoreo.dev other",
+            "namespace shop has 2 DeploymentPipelines (default, other), but only one is allowed; bowline refuses promotions until you delete the others | decide which one stays, and delete the other: kubectl delete deploymentpipelines.openchoreo.dev NAME, where NAME is default or other",
         ),
     ];
     for (title, change, components, from, to, reason, expected) in table {
@@ -644,7 +644,7 @@ fn rollbacks() {
             NONE,
             last.clone(),
             true,
-            "cart has no earlier release in staging that was healthy when it was replaced | name the release with --to RELEASE or --to-revision N; bowline history lists them",
+            "cart has no earlier release in staging that was healthy when it was replaced | name the release with --to RELEASE or --to-revision N; bowline history cart --environment staging lists them",
         ),
         (
             "what was good is gone",
@@ -849,6 +849,7 @@ fn facts_hold_until_they_do_not() {
                 Fact::Release { .. } => "release",
                 Fact::Environment { .. } => "environment",
                 Fact::Path { .. } => "path",
+                Fact::OnePipeline { .. } => "one pipeline",
                 Fact::First { .. } => "first",
             })
             .collect()

@@ -68,7 +68,7 @@ fn undoing() {
                 world.releases(Event::Applied(release("cart-1", "cart", 1, mark)));
             },
             vec![entry("staging", 2, "cart-1", json!({}))],
-            "release cart-1 is marked bad | choose another release; if this one is good: bowline mark good cart-1",
+            "release cart-1 is marked bad | choose another release; if this one is good: bowline mark good cart-1 --reason TEXT",
         ),
         (
             "a move of a pin that git owns",
@@ -107,7 +107,7 @@ fn undoing() {
                     json!({"subject": {"uid": "another pin"}}),
                 ),
             ],
-            "revision 2 of cart in staging is not recorded | bowline history lists the revisions; rollback --to RELEASE chooses one",
+            "revision 2 of cart in staging is not recorded | bowline history cart --environment staging lists the revisions; rollback --to RELEASE chooses one",
         ),
     ];
     for (title, change, entries, expected) in table {

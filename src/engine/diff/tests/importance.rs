@@ -113,6 +113,33 @@ fn the_changes_of_two_secrets_are_not_called_the_same() {
 }
 
 #[test]
+fn a_large_value_is_one_short_line_of_text() {
+    let map = |end: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"file": "x".repeat(100_000) + end}});
+    let found = diff(&[map("1")], &[map("2")], &Options::default()).changes_text();
+    assert!(found.len() < 1_000, "{} bytes", found.len());
+    assert!(
+        found.contains("x1 -> ") && found.contains("x2\n"),
+        "{found}"
+    );
+}
+
+#[test]
+fn two_fields_of_one_object_with_the_same_end_are_two_lines() {
+    let object = |image: &str| {
+        let containers = json!([{"name": "web", "image": image}]);
+        json!({
+            "apiVersion": "example.com/v1", "kind": "Pair", "metadata": {"name": "a"},
+            "spec": {"blue": {"containers": containers}, "green": {"containers": containers}},
+        })
+    };
+    let found = diff(&[object("a:1")], &[object("a:2")], &Options::default());
+    assert_eq!(
+        found.changes_text(),
+        "  ~ Pair.example.com a\n      spec.blue.containers[web].image: a:1 -> a:2\n      spec.green.containers[web].image: a:1 -> a:2\n"
+    );
+}
+
+#[test]
 fn the_changed_end_of_a_long_value_stays_in_sight() {
     let digest = |c: char| {
         format!(

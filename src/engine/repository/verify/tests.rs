@@ -225,67 +225,195 @@ fn a_release_that_a_commit_did_not_make_is_found() {
 }
 
 #[test]
-fn marks_and_collections_are_compared_with_what_they_say() {
-    let deed = |component: &str, release: &str, action| Deed {
-        namespace: String::new(),
-        component: component.to_owned(),
-        release: release.to_owned(),
-        action,
+fn marks_and_removals_of_releases_are_compared_with_the_trailers_of_every_commit() {
+    let release = |name: &str, mark: Option<&str>, image: &str| {
+        let mark = mark.map(|verdict| {
+            let mark = json!({"verdict": verdict, "by": "ana", "at": "2026-01-01T00:00:00Z"});
+            json!({"bowline.dev/mark": mark.to_string()})
+        });
+        json!({
+            "apiVersion": "openchoreo.dev/v1alpha1", "kind": "Release",
+            "metadata": {"name": name, "annotations": mark},
+            "spec": {"component": {"name": "cart"}, "workload": image},
+        })
     };
-    let dealt = |action, said: &str, deeds: Vec<Deed>| {
-        let trailers = format!("Bowline-Operation: x\nBowline-Action: {action:?}\n{said}");
-        Dealt {
-            commit: commit(&trailers, None, Some("a")),
-            at: Timestamp::UNIX_EPOCH,
-            deeds,
-        }
+    let plain = || release("cart-1", None, "a");
+    let bad = || release("cart-1", Some("bad"), "a");
+    let said = |action: &str, rest: &str| {
+        format!("Bowline-Operation: x\nBowline-Action: {action}\nBowline-Component: cart\n{rest}")
     };
-    let marks = "Bowline-Component: cart\nBowline-To: cart-1";
-    let bad = || deed("cart", "cart-1", Action::MarkBad);
-    let gone = |component, release| deed(component, release, Action::Collect);
-    let both = "Bowline-Component: cart\nBowline-Component: mail";
-    for (dealt, words) in [
-        (dealt(Action::MarkBad, marks, vec![bad()]), None),
+    let marks = "Bowline-To: cart-1";
+    let promotes = "Bowline-Environment: prod\nBowline-From: a\nBowline-To: b";
+    let other = || release("cart-2", None, "a");
+    for (said, before, after, words) in [
+        (said("MarkBad", marks), vec![plain()], vec![bad()], ""),
         (
-            dealt(Action::MarkGood, marks, vec![bad()]),
-            Some("the commit marked bad cart-1, but its trailers do not name this"),
+            said("MarkGood", marks),
+            vec![plain()],
+            vec![bad()],
+            "the commit marked bad cart-1, but its trailers do not name this",
         ),
         (
-            dealt(Action::MarkBad, marks, Vec::new()),
-            Some("its trailers say that it marked bad cart-1, but the commit does not"),
+            said("MarkBad", marks),
+            vec![bad()],
+            vec![bad()],
+            "its trailers say that it marked bad cart-1, but the commit does not",
         ),
         (
-            dealt(Action::MarkBad, marks, vec![bad(), gone("cart", "cart-2")]),
-            Some("the commit removed cart-2, but its trailers do not name this"),
+            said("MarkBad", marks),
+            vec![plain(), other()],
+            vec![bad()],
+            "the commit removed cart-2, but its trailers do not name this",
+        ),
+        (said("Collect", ""), vec![plain(), other()], vec![], ""),
+        (
+            said("Collect", ""),
+            vec![plain()],
+            vec![plain()],
+            "its trailers say that it removed releases, but the commit does not",
+        ),
+        // A commit that names another action.
+        (
+            said("Promote", promotes),
+            vec![bad()],
+            vec![plain()],
+            "the commit removed the mark of cart-1, but its trailers do not name this",
         ),
         (
-            dealt(
-                Action::Collect,
-                both,
-                vec![gone("cart", "a"), gone("mail", "b")],
-            ),
-            None,
+            said("Promote", promotes),
+            vec![bad()],
+            vec![release("cart-1", Some("good"), "a")],
+            "the commit marked good cart-1, but its trailers do not name this",
         ),
         (
-            dealt(Action::Collect, both, vec![gone("cart", "a")]),
-            Some("its trailers say that it removed releases, but the commit does not"),
+            said("Promote", promotes),
+            vec![plain()],
+            vec![],
+            "the commit removed cart-1, but its trailers do not name this",
+        ),
+        (
+            said("Promote", promotes),
+            vec![plain()],
+            vec![release("cart-1", None, "b")],
+            "the commit changed cart-1, but its trailers do not name this",
+        ),
+        // A deploy makes the release that it needs.
+        (said("Deploy", promotes), vec![], vec![plain()], ""),
+        // An action without a component.
+        (
+            "Bowline-Operation: x\nBowline-Action: Collect".to_owned(),
+            vec![plain()],
+            vec![],
+            "the commit removed cart-1, but its trailers do not name this",
         ),
     ] {
-        let mut verdict = Verdict::default();
-        let one = std::slice::from_ref(&dealt);
-        judge_releases(&mut verdict, one, &facts(false), None);
-        let found = verdict.problems.first();
-        assert_eq!(found.is_some(), words.is_some(), "{verdict:?}");
+        let mut facts = facts(false);
+        let with_pin = |name: &str, mut objects: Vec<Value>| {
+            objects.extend(facts.blobs[name].clone().unwrap());
+            objects
+        };
+        let blobs = [
+            ("before", with_pin("a", before)),
+            ("after", with_pin("b", after)),
+        ];
+        facts
+            .blobs
+            .extend(blobs.map(|(name, objects)| (name.to_owned(), Some(objects))));
+        let log = Logged {
+            claims: vec![commit(&said, Some("before"), Some("after"))],
+            ..Logged::default()
+        };
+        let problems = judge(&log, &facts, None).problems;
+        let found = problems.first().map_or("", |found| found.what.as_str());
+        assert_eq!(found, words, "{said}: {problems:?}");
+        assert_eq!(judge(&log, &facts, Some("search")).problems, []);
+        facts.cut.insert("0123456789abcdef".to_owned());
+        let cut = judge(&log, &facts, None).problems;
         assert!(
-            found.is_none_or(|found| Some(found.what.as_str()) == words),
-            "{verdict:?}"
+            cut.iter().all(|found| found.chain != "cart releases"),
+            "{cut:?}"
         );
-        assert_eq!(verdict.entries, dealt.deeds.len());
-        let mut verdict = Verdict::default();
-        judge_releases(&mut verdict, one, &facts(true), None);
-        assert_eq!((verdict.entries, verdict.problems.len()), (0, 0), "cut");
-        let mut verdict = Verdict::default();
-        judge_releases(&mut verdict, one, &facts(false), Some("search"));
-        assert_eq!((verdict.entries, verdict.problems.len()), (0, 0));
+    }
+}
+
+#[test]
+fn an_action_is_compared_with_the_change_of_the_holds() {
+    let hold = |id: &str| json!({"id": id, "owner": id, "since": "2026-01-01T00:00:00Z"});
+    let pin = |release: &str, holds: &[&Value]| -> ReleasePinSpec {
+        let spec = json!({
+            "component": "cart", "environment": "prod", "releaseRef": {"name": release}, "holds": holds,
+        });
+        serde_json::from_value(spec).unwrap()
+    };
+    let (ana, tom) = (hold("ana"), hold("tom"));
+    let longer = json!({"id": "ana", "owner": "ana", "since": "2026-01-01T00:00:00Z", "until": "2027-01-01T00:00:00Z"});
+    let held = |holds: &[&Value]| pin("a", holds);
+    for (actions, before, after, words) in [
+        (&["Pin"][..], held(&[]), held(&[&ana]), ""),
+        (&["Pin"], held(&[&ana]), held(&[&ana, &tom]), ""),
+        (
+            &["Pin"],
+            held(&[&ana]),
+            held(&[]),
+            "say Pin, but it also removes or changes the hold of ana",
+        ),
+        (
+            &["Pin"],
+            held(&[&ana]),
+            held(&[&longer, &tom]),
+            "removes or changes the hold of ana",
+        ),
+        (
+            &["Pin"],
+            held(&[]),
+            pin("b", &[&tom]),
+            "say Pin, but it also changes releaseRef",
+        ),
+        (&["Unpin"], held(&[&ana]), held(&[]), ""),
+        (
+            &["Unpin"],
+            held(&[&ana]),
+            held(&[&tom]),
+            "say Unpin, but it also adds a hold of tom",
+        ),
+        (&["Promote"], held(&[&ana]), pin("b", &[&ana]), ""),
+        (
+            &["Promote"],
+            held(&[&ana]),
+            pin("b", &[]),
+            "say Promote, but it also removes",
+        ),
+        (
+            &["Promote"],
+            held(&[]),
+            pin("b", &[&tom]),
+            "also adds a hold of tom",
+        ),
+        (&["Rollback"], held(&[&ana]), pin("b", &[&ana, &tom]), ""),
+        (
+            &["Rollback"],
+            held(&[&ana]),
+            pin("b", &[&tom]),
+            "removes or changes the hold of ana",
+        ),
+        (&["Undo"], held(&[&ana]), pin("b", &[&tom]), ""),
+        // A squash.
+        (&["Unpin", "Promote"], held(&[&ana]), pin("b", &[]), ""),
+        (
+            &[""],
+            held(&[&ana]),
+            held(&[]),
+            "say nothing, but it also removes",
+        ),
+    ] {
+        let actions: Vec<Option<Action>> = actions
+            .iter()
+            .map(|word| serde_json::from_value((*word).into()).ok())
+            .collect();
+        let found = unsaid_holds(&actions, &[before], &[after]).unwrap_or_default();
+        assert!(
+            found.contains(words) && found.is_empty() == words.is_empty(),
+            "{actions:?} {words}: {found}"
+        );
     }
 }

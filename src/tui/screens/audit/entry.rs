@@ -114,10 +114,15 @@ impl State {
                         let state = describe::State::open(Object::Entry(name), turn);
                         turn.open(Screen::Describe(Box::new(state)));
                     }
-                    Action::Copy => turn.effects.push(Effect::Copy(name)),
-                    _ => turn
-                        .effects
-                        .push(Effect::Copy(format!("bowline audit show {name}"))),
+                    Action::Copy => {
+                        turn.say(Level::Info, format!("copied {name}"));
+                        turn.effects.push(Effect::Copy(name));
+                    }
+                    _ => {
+                        let line = describe::command_line(&Object::Entry(name), turn.ground);
+                        turn.say(Level::Info, format!("copied {line}"));
+                        turn.effects.push(Effect::Copy(line));
+                    }
                 }
             }
             _ => return Handled::No,

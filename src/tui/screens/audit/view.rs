@@ -60,10 +60,10 @@ impl State {
         table::draw(&mut below, COLUMNS, &lines, window);
         if lines.is_empty() {
             let words = match self.rows.total() {
-                0 => "no audit entries yet",
-                _ => "no row matches the filter; esc clears it",
+                0 => "no audit entries yet".to_owned(),
+                _ => scene.no_match(),
             };
-            below.line(2).skip(MARGIN).put(words, Role::Muted);
+            below.line(2).skip(MARGIN).put(&words, Role::Muted);
         }
     }
 }

@@ -1,6 +1,6 @@
 use crate::engine::world::Event;
-use crate::engine::world::fixture::pin;
-use crate::tui::effect::Effect;
+use crate::engine::world::fixture::{self, pin, unready};
+use crate::tui::effect::{Answer, Effect};
 use crate::tui::screens::history::tests::{answer, opened, press, shop};
 use crate::tui::still::Still;
 
@@ -32,7 +32,6 @@ fn left_and_right_choose_the_environment_and_ask_for_its_revisions() {
     }
     let subject = still.model.front().subject(&still.world);
     assert_eq!(subject.environment.as_deref(), Some("development"));
-    assert_eq!(subject.release.as_deref(), Some("checkout-service-v1.2.4"));
     // Back is where it came from.
     press(&mut still, "esc");
     assert_eq!(still.model.stack.len(), 1);
@@ -46,4 +45,45 @@ fn what_is_not_deployed_says_so() {
     Still::of(world)
         .keys("enter h")
         .shows("checkout-service is not deployed in staging");
+}
+
+#[test]
+fn revisions_that_cannot_be_read_say_why_in_the_pane_too() {
+    let still = Still::of(shop())
+        .keys("enter")
+        .answer(|_| Answer::Revisions(Err("ana may not list auditentries".to_owned())));
+    still
+        .shows("cannot read who made it effective: ana may not list auditentries")
+        .hides("loading who made it");
+}
+
+#[test]
+fn revisions_that_are_older_than_the_pin_name_nobody() {
+    let mut still = opened("enter").hides("loading who made it");
+    let component = fixture::key("checkout-service");
+    let old = still.world.pin_of(&component, "production").unwrap();
+    let generation = old.generation + 1;
+    let mut newer = pin("checkout-service", "production", "v1.2.3");
+    newer.metadata.generation = Some(generation);
+    still.world.pins(Event::Applied(newer));
+    still.shows("loading who made it effective");
+}
+
+#[test]
+fn a_message_about_another_release_is_not_shown_beside_unknown() {
+    let mut world = shop();
+    let failing = unready(
+        pin("checkout-service", "production", "v1.2.3"),
+        "Degraded",
+        "web CrashLoopBackOff",
+        "13:40:00",
+    );
+    let mut moved = failing;
+    moved.spec.release_ref.name = "checkout-service-v1.2.4".to_owned();
+    moved.metadata.generation = Some(2);
+    world.pins(Event::Applied(moved));
+    Still::of(world)
+        .keys("enter")
+        .shows("Unknown")
+        .hides("CrashLoopBackOff");
 }

@@ -76,7 +76,7 @@ impl State {
         let height = usize::from(ENVIRONMENTS.min(sheet.height() / 4).max(2));
         let first = scrolled(0, self.column, height, names.len());
         let seen = names.iter().enumerate().skip(first).take(height);
-        let mut y = row + 1;
+        let (mut y, now) = (row + 1, sheet.now);
         for (column, environment) in seen {
             let cell = matrix::cell(scene.world, &self.columns, component, column, sheet.now);
             let since = cell.as_ref().and_then(|cell| cell.since);
@@ -98,7 +98,12 @@ impl State {
             let end = pen.column() + release;
             match &cell {
                 None => {
-                    pen.put(glyphs.nothing, Role::Muted);
+                    let ground = &scene.model.ground;
+                    let sign = match ground.leaves_out(&component.name, environment) {
+                        true => glyphs.unknown,
+                        false => glyphs.nothing,
+                    };
+                    pen.put(sign, Role::Muted);
                 }
                 Some(cell) => {
                     let (glyph, role) = health(cell.health(), glyphs);
@@ -115,10 +120,11 @@ impl State {
                 && let Some(cell) = &cell
             {
                 let (_, role) = health(cell.health(), glyphs);
-                let pin = scene.world.pin_of(component, environment);
-                let message = pin.and_then(|pin| pin.ready.as_ref());
-                let message = message.map_or("", |ready| &*ready.message);
                 pen.put(cell.health().word(), role);
+                // The message of a condition about another release says nothing of this one.
+                let pin = scene.world.pin_of(component, environment);
+                let ready = pin.and_then(|pin| pin.judged(now));
+                let message = ready.map_or("", |ready| &*ready.message);
                 if !message.is_empty() && cell.health() != matrix::Health::Ready {
                     pen.put(": ", role).put(message, role);
                 }
@@ -139,11 +145,12 @@ impl State {
         let width = usize::from(sheet.width().saturating_sub(4));
         let environment = &self.history.place.environment;
         let pin = scene.world.pin_of(component, environment);
-        let made = pin
-            .zip(self.history.known())
-            .map(|(pin, revisions)| revisions.made(pin.effective_release(sheet.now), sheet.now));
+        let made = pin.and_then(|pin| self.history.made(pin, sheet.now));
+        let made = made
+            .as_ref()
+            .map(|made| made.as_ref().map_err(String::as_str));
         let place = (&self.columns, self.column);
-        let said = pane::sentences(sheet, scene, place, component, made.as_ref());
+        let said = pane::sentences(sheet, scene, place, component, made);
         let room = SAID.min(sheet.height().saturating_sub(row + 6));
         let mut y = row + 1;
         for (words, role) in said {

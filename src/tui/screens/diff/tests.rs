@@ -1,14 +1,16 @@
 use serde_json::{Value, json};
 
+use super::view::{change, hidden};
 use super::*;
 use crate::engine::diff::{Options, WHOLE, diff};
 use crate::engine::world::Event as Watched;
 use crate::engine::world::fixture::{self, at, now, pin, world};
+use crate::text;
 use crate::tui::effect::Half;
 use crate::tui::model::{self, Model};
 use crate::tui::screens::Screen;
 use crate::tui::screens::history::tests::{press, shop, tell};
-use crate::tui::still::Still;
+use crate::tui::still::{LARGE_SIZES, LOOKS, Still};
 
 fn deployment(version: &str, pool: &str, replicas: u8) -> Value {
     json!({
@@ -56,7 +58,7 @@ fn flags(flow: Option<&str>) -> Value {
     map
 }
 
-fn compare() -> Compare {
+pub(in crate::tui::screens) fn compare() -> Compare {
     let named = |kind: &str, name: &str| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, "spec": {"port": 80}});
     let token = |text: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "checkout-token"}, "data": {"token": text}});
     let budget = json!({
@@ -95,7 +97,7 @@ fn compare() -> Compare {
 }
 
 /// A screen with a diff in front, asked for from the matrix.
-fn opened(compare: Compare) -> Still {
+pub(in crate::tui::screens) fn opened(compare: Compare) -> Still {
     let mut still = Still::of(shop());
     let effects = press(&mut still, "d");
     let ticket = asked(&effects).unwrap().0;
@@ -142,7 +144,47 @@ fn under(model: &Model) -> String {
 
 #[test]
 fn golden_screens() {
-    opened(compare()).keys("o o n n").golden("diff");
+    let still = opened(compare()).keys("o o n n");
+    still.golden_in("diff", &LARGE_SIZES, &LOOKS);
+}
+
+#[test]
+fn the_changed_end_of_a_long_line_is_in_sight_on_both_sides() {
+    for (width, height) in LARGE_SIZES {
+        let still = opened(compare()).tell(model::Event::Resize(width, height));
+        let mut seen = String::new();
+        let mut still = still;
+        for _ in 0..60 {
+            seen += &still.screen();
+            still = still.keys("j");
+        }
+        for end in [":v1.2.1", ":v1.2.3"] {
+            assert!(seen.contains(end), "{width}x{height} {end}:\n{seen}");
+        }
+    }
+}
+
+#[test]
+fn a_change_far_to_the_right_is_brought_into_sight() {
+    let long = |end: &str| format!("{}{end}", "x".repeat(100));
+    let wide = |text: &str| text::width(text);
+    for (before, after, room) in [
+        (long("1"), long("2"), 20),
+        (long("1 and the same tail"), long("2 and the same tail"), 20),
+        (long(&"1".repeat(50)), long(&"2".repeat(50)), 20),
+        ("a: 1".to_owned(), "a: 2".to_owned(), 20),
+        (long(""), long("new"), 20),
+    ] {
+        let change = change(&before, &after);
+        let hidden = hidden(&before, &change, room);
+        let start = wide(&before[..change.start]);
+        // The dots take the place of the first column that is left out.
+        assert!(
+            start >= hidden && start <= hidden + room,
+            "{before} {hidden}"
+        );
+        assert_eq!(hidden > 0, wide(&before[..change.end]) > room, "{before}");
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use super::rows::{Count, Row, Spot};
 use super::{Frame, Shown, Stage, State};
 use crate::engine::diff::{Change, Hunk, Identity, Kind, ObjectDiff, labels};
 use crate::text;
+use crate::tui::action::Action;
 use crate::tui::model::Ground;
 use crate::tui::pen::{Glyphs, Pen, Sheet};
 use crate::tui::screens::Scene;
@@ -19,6 +20,8 @@ use crate::tui::widgets::{scrolled, wrap};
 const LONGEST: usize = 4_096;
 /// In longer lines than this no words are marked.
 const WORDS: usize = 1_024;
+/// As many columns stay in sight before a change that is far to the right.
+const BEFORE: usize = 8;
 /// The columns of the numbers of lines.
 const NUMBER: u16 = 5;
 
@@ -36,13 +39,13 @@ impl State {
                     sheet.line(row).skip(3).put(&line, Role::Error);
                 }
             }
-            Stage::Shown(shown) => self.shown(sheet, &scene.model.ground, shown),
+            Stage::Shown(shown) => self.shown(sheet, scene, shown),
         }
     }
 
-    fn shown(&self, sheet: &mut Sheet<'_>, ground: &Ground, shown: &Shown) {
+    fn shown(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>, shown: &Shown) {
         let frame = Frame::of(sheet.width(), sheet.height(), self.split);
-        title(sheet, ground, shown, frame);
+        title(sheet, &scene.model.ground, shown, frame);
         self.rule(sheet, shown, frame);
         let top = frame.title + 1;
         let height = sheet.height().saturating_sub(top);
@@ -60,7 +63,7 @@ impl State {
             width: area.width.saturating_sub(frame.list),
             ..area
         };
-        self.rows(&mut sheet.part(right), shown);
+        self.rows(&mut sheet.part(right), scene, shown);
     }
 
     /// Draws the line that says where the cursor is.
@@ -109,14 +112,17 @@ impl State {
         }
     }
 
-    fn rows(&self, sheet: &mut Sheet<'_>, shown: &Shown) {
+    fn rows(&self, sheet: &mut Sheet<'_>, scene: &Scene<'_>, shown: &Shown) {
         let rows = &shown.rows.rows;
         if rows.is_empty() {
             let words = match (self.asked.is_some(), self.noise) {
-                (true, false) => "no differences; w also shows noise",
-                _ => "no differences",
+                (true, false) => {
+                    let keys = scene.keys(Action::Noise);
+                    format!("no differences; {keys} also shows noise")
+                }
+                _ => "no differences".to_owned(),
             };
-            sheet.line(1).skip(3).put(words, Role::Muted);
+            sheet.line(1).skip(3).put(&words, Role::Muted);
             return;
         }
         let height = usize::from(sheet.height());
@@ -196,14 +202,54 @@ impl State {
         }
         pen.put(sign, role);
         let whole = hunk.text(line);
-        let words = match whole.len() <= WORDS {
-            true => hunk.words(at),
-            false => Vec::new(),
+        let pair = line.pair.and_then(|pair| hunk.lines.get(pair));
+        let change = pair.map(|pair| change(whole, hunk.text(pair)));
+        let words = match (whole.len() <= WORDS, &change) {
+            (true, _) => hunk.words(at),
+            (false, Some(change)) => vec![change.clone()],
+            (false, None) => Vec::new(),
         };
-        for (piece, is_word) in pieces(whole, &words, self.shift) {
+        let shift = match (self.shift, change) {
+            (0, Some(change)) => hidden(whole, &change, pen.room()),
+            (shift, _) => shift,
+        };
+        if shift > self.shift {
+            pen.put(text::ELLIPSIS.encode_utf8(&mut [0; 4]), role);
+        }
+        for (piece, is_word) in pieces(whole, &words, shift) {
             pen.put(&piece, if is_word { word } else { role });
         }
     }
+}
+
+/// Returns the bytes of a line between the prefix and the suffix that it shares with its pair.
+pub(super) fn change(whole: &str, pair: &str) -> Range<usize> {
+    let same = |(one, other): &((usize, char), char)| one.1 == *other;
+    let head = whole.char_indices().zip(pair.chars());
+    let head = head.take_while(same).last();
+    let head = head.map_or(0, |((at, c), _)| at + c.len_utf8());
+    let (end, other) = (
+        whole.get(head..).unwrap_or_default(),
+        pair.get(head..).unwrap_or_default(),
+    );
+    let tail = end.chars().rev().zip(other.chars().rev());
+    let tail = tail.take_while(|(one, other)| one == other);
+    let tail: usize = tail.map(|(c, _)| c.len_utf8()).sum();
+    head..whole.len() - tail
+}
+
+/// Returns how many columns of a line are left out at its left, so that its change is in sight.
+pub(super) fn hidden(whole: &str, change: &Range<usize>, room: usize) -> usize {
+    let columns = |end: usize| text::width(whole.get(..end).unwrap_or_default());
+    let (start, end) = (columns(change.start), columns(change.end));
+    if end <= room {
+        return 0;
+    }
+    // One column is for the dots; of a change that is longer than the room, the beginning is seen.
+    (end + 1)
+        .saturating_sub(room)
+        .min(start.saturating_sub(BEFORE))
+        + 1
 }
 
 /// Which side a line is drawn for.

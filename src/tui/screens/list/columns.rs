@@ -48,11 +48,11 @@ const PINS: &[Column] = &[
     Column::new("CHANGED BY", 10, 45),
 ];
 const PINS_OTHER: &[Column] = &[
-    Column::new("PIN", 12, 100).named(),
-    Column::new("WANTED", 8, 70),
-    Column::new("BACK TO", 7, 80),
+    Column::new("RELEASEPIN", 12, 100).named(),
+    Column::new("RELEASE", 8, 70),
+    Column::new("LAST GOOD", 9, 80),
     Column::new("REVISION", 8, 60).right(),
-    Column::new("SEEN", 8, 50),
+    Column::new("OBSERVED", 8, 50),
     Column::new("SNAPSHOT", 10, 40).named(),
     Column::new("LABELS", 16, 30),
 ];

@@ -46,6 +46,7 @@ pub fn view(state: &State, sheet: &mut Sheet<'_>, scene: &Scene<'_>, roster: &Ro
     }
     let pin = scene.world.pin_of(component, environment);
     let made = pin.and_then(|pin| state.made.get(&Effective::of(pin, sheet.now)));
+    let made = made.map(|made| made.as_ref().map_err(String::as_str));
     let place = (roster.columns(), state.column);
     let said = sentences(sheet, scene, place, component, made);
     put(sheet, width, said);
@@ -62,20 +63,25 @@ fn put(sheet: &mut Sheet<'_>, width: usize, said: Vec<(String, Role)>) {
     }
 }
 
-/// Says everything of a cell in whole sentences; `made` is None while the change that made its release
-/// effective is loading.
+/// The change that made a release effective, or why it cannot be read; None while it is loading.
+pub(in crate::tui::screens) type Cause<'m> = Option<Result<&'m Made, &'m str>>;
+
+/// Says everything of a cell in whole sentences.
 pub(in crate::tui::screens) fn sentences(
     sheet: &Sheet<'_>,
     scene: &Scene<'_>,
     (columns, column): (&Columns, usize),
     component: &Key,
-    made: Option<&Made>,
+    made: Cause<'_>,
 ) -> Vec<(String, Role)> {
     let (world, ground) = (scene.world, &scene.model.ground);
     let environment = columns.names().get(column).map_or("", |name| &**name);
     let cell = matrix::cell(world, columns, component, column, sheet.now);
     let pin = world.pin_of(component, environment);
     let (Some(cell), Some(pin)) = (cell, pin) else {
+        if ground.leaves_out(&component.name, environment) {
+            return vec![(left_out(&component.name, environment), Role::Unknown)];
+        }
         let newest = world.releases_of(component).next();
         let newest = newest.map_or("it has no release yet".to_owned(), |release| {
             format!("its newest release is {}", release.key.name)
@@ -100,16 +106,18 @@ pub(in crate::tui::screens) fn sentences(
 }
 
 /// Says what runs, since when, and who made it effective.
-fn what(cell: &Cell<'_>, made: Option<&Made>, ground: &Ground, now: Timestamp) -> String {
-    let since = cell.since.or(made.and_then(|made| made.since));
+fn what(cell: &Cell<'_>, made: Cause<'_>, ground: &Ground, now: Timestamp) -> String {
+    let known = made.and_then(Result::ok);
+    let since = cell.since.or(known.and_then(|made| made.since));
     let since = since.map(|since| format!(" since {}", ground.clock(since, now)));
     let mut words = format!("{}{}", cell.label, since.unwrap_or_default());
     match made {
         None => words += " (loading who made it effective)",
-        Some(Made { cause: None, .. }) => words += "; who made it effective is not recorded",
-        Some(Made {
+        Some(Err(why)) => words += &format!("; cannot read who made it effective: {why}"),
+        Some(Ok(Made { cause: None, .. })) => words += "; who made it effective is not recorded",
+        Some(Ok(Made {
             cause: Some(cause), ..
-        }) => {
+        })) => {
             let actor = cause.actor.as_deref().unwrap_or("somebody");
             words += &format!(", {} by {actor}", done(cause.action));
             if let Some(reason) = &cause.reason {
@@ -117,7 +125,7 @@ fn what(cell: &Cell<'_>, made: Option<&Made>, ground: &Ground, now: Timestamp) -
             }
         }
     }
-    if let Some(hold) = made.and_then(|made| made.ended.as_ref()) {
+    if let Some(hold) = known.and_then(|made| made.ended.as_ref()) {
         let until = hold.until.as_ref();
         let until = until.map(|until| format!(" at {}", ground.clock(until.0, now)));
         let until = until.unwrap_or_default();
@@ -134,6 +142,14 @@ fn what(cell: &Cell<'_>, made: Option<&Made>, ground: &Ground, now: Timestamp) -
         words += &format!("; {behind} {plural} behind the previous environment");
     }
     words + "."
+}
+
+/// Explains the `?` of a ReleasePin outside the sparse checkout.
+fn left_out(component: &str, environment: &str) -> String {
+    format!(
+        "The ReleasePin of {component} in {environment} is not checked out, so its release is not known; \
+         git sparse-checkout add its directory."
+    )
 }
 
 /// Returns the word for what was done.
@@ -282,6 +298,13 @@ fn past(
             let words = format!("At {moment}: not known, the audit trail begins later.");
             said.push((words, Role::Unknown));
         }
+        Recorded::Deleted(last) => {
+            let last = ground.clock(last, now);
+            let words = format!(
+                "At {moment}: not known. Its ReleasePin was deleted at some time after {last}, its last recorded change."
+            );
+            said.push((words, Role::Unknown));
+        }
         Recorded::Nothing => {
             said.push((
                 format!("At {moment} nothing was deployed there."),
@@ -323,12 +346,14 @@ fn past(
 /// Says how a cell was doing at a past moment.
 fn health_then(cell: &Cell<'_>) -> Option<(String, Role)> {
     let health = cell.health();
-    let (words, role) = match (health, cell.reason) {
-        (Health::Ready, _) => return None,
-        (Health::Unknown, _) => ("Its health then is not recorded.".to_owned(), Role::Unknown),
-        (Health::Progressing, _) => ("Progressing.".to_owned(), Role::Progressing),
-        (_, Some(reason)) => (failure(health, reason), Role::Degraded),
-        (_, None) => (format!("{}.", health.word()), Role::Degraded),
+    let (words, role) = match health {
+        Health::Ready => return None,
+        Health::Unknown => ("Its health then is not recorded.".to_owned(), Role::Unknown),
+        Health::Progressing => ("Progressing.".to_owned(), Role::Progressing),
+        Health::Missing | Health::Degraded => {
+            let words = format!("{}; the reason then is not recorded.", health.word());
+            (words, Role::Degraded)
+        }
     };
     Some((words, role))
 }

@@ -4,8 +4,9 @@ use super::travel::Travel;
 use super::{RECENT, State};
 use crate::engine::matrix::{Cell, Columns, Health};
 use crate::engine::past::Recorded;
-use crate::engine::world::{Freshness, Source, World};
+use crate::engine::world::{Freshness, Source};
 use crate::text;
+use crate::tui::action::Action;
 use crate::tui::pen::{Glyphs, Pen, Sheet};
 use crate::tui::roster::{Seen, Sort};
 use crate::tui::screens::Scene;
@@ -91,7 +92,11 @@ impl State {
         if let Some(at) = roster.next_expiry() {
             sheet.turn(at);
         }
-        let faults = faults(sheet, roster.columns(), pane > 0);
+        // The faults are those of the present.
+        let faults = match &self.travel {
+            Some(_) => 0,
+            None => faults(sheet, roster.columns(), pane > 0),
+        };
         let mut body = sheet.rows(faults, sheet.height().saturating_sub(faults));
         let sheet = &mut body;
         let height = sheet.height().saturating_sub(pane + 1);
@@ -121,7 +126,7 @@ impl State {
                 .put("no row matches the filter; esc clears it", Role::Muted);
         }
         for (at, row) in (1..).zip(&rows) {
-            self.row(sheet, scene.world, columns, layout, at, row);
+            self.row(sheet, scene, columns, layout, at, row);
         }
         if pane > 0 {
             let mut below = sheet.rows(height + 1, pane);
@@ -173,13 +178,21 @@ impl State {
     fn row(
         &self,
         sheet: &mut Sheet<'_>,
-        world: &World,
+        scene: &Scene<'_>,
         columns: &Columns,
         layout: Layout,
         at: u16,
         row: &Seen<'_>,
     ) {
-        let glyphs = sheet.glyphs;
+        let (glyphs, world) = (sheet.glyphs, scene.world);
+        let ground = &scene.model.ground;
+        let is_left_out = |column: usize| {
+            let name = columns
+                .names()
+                .get(column)
+                .filter(|_| self.travel.is_none());
+            name.is_some_and(|name| ground.leaves_out(&row.key.name, name))
+        };
         let recorded = self.cells(world, columns, row.key, sheet.now);
         let cells: Vec<Option<Cell<'_>>> =
             recorded.iter().map(|recorded| recorded.cell()).collect();
@@ -243,7 +256,8 @@ impl State {
             }
             let cell = match recorded.get(column) {
                 Some(Recorded::Ran(cell)) => Ok(cell),
-                Some(Recorded::NotYet) => Err(glyphs.unknown),
+                Some(Recorded::NotYet | Recorded::Deleted(_)) => Err(glyphs.unknown),
+                Some(Recorded::Nothing) if is_left_out(column) => Err(glyphs.unknown),
                 Some(Recorded::Nothing) | None => Err(glyphs.nothing),
             };
             let age = ages.get(column).and_then(Option::as_deref);
@@ -445,7 +459,10 @@ fn nothing(sheet: &mut Sheet<'_>, scene: &Scene<'_>) {
         ],
         Freshness::Live => vec![
             format!("nothing is deployed in namespace {namespace} yet"),
-            "bowline apply -f deploy/examples -R applies an example; D deploys a component; :ns NAME switches the namespace".to_owned(),
+            format!(
+                "bowline apply -f deploy/examples -R applies an example; {} deploys a component; :ns NAME switches the namespace",
+                scene.keys(Action::Deploy)
+            ),
         ],
     };
     for (row, line) in (2..).zip(&words) {

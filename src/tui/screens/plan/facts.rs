@@ -76,8 +76,13 @@ pub(super) fn head(state: &State, sight: &Sight<'_>, prepared: &Prepared) -> Hea
     match prepared {
         Prepared::Moves(draft) => {
             match draft.plan.items.as_slice() {
-                [item] => one(&mut head, state, sight, item),
-                items => head.set = items.iter().map(|item| set_row(sight, item)).collect(),
+                [item] => one(&mut head, state, sight, prepared, item),
+                items => {
+                    head.set = items.iter().map(|item| set_row(sight, item)).collect();
+                    if !sight.is_roomy() {
+                        first_of_set(&mut head, sight, items);
+                    }
+                }
             }
             for note in &draft.notes {
                 head.block("warning", note.clone(), Role::Warning);
@@ -94,14 +99,19 @@ pub(super) fn head(state: &State, sight: &Sight<'_>, prepared: &Prepared) -> Hea
 }
 
 /// Collects the rows of the change of one ReleasePin.
-fn one(head: &mut Head, state: &State, sight: &Sight<'_>, item: &Item) {
+fn one(head: &mut Head, state: &State, sight: &Sight<'_>, prepared: &Prepared, item: &Item) {
     let world = sight.world;
     let columns = Columns::of(world, Some(&item.pin.namespace));
     let component = Key::new(&item.pin.namespace, &item.component);
     let column = columns.position(&item.environment);
     let cell =
         column.and_then(|column| matrix::cell(world, &columns, &component, column, sight.now));
-    match (&item.from, &cell) {
+    // The health of another release says nothing about the planned one.
+    let running = cell.as_ref().filter(|cell| {
+        let from = item.from.as_ref();
+        from.is_none_or(|from| from.name == cell.release)
+    });
+    match (&item.from, running) {
         (Some(from), Some(cell)) => {
             let age = cell.since.map(|since| {
                 head.ages.push(since);
@@ -115,7 +125,7 @@ fn one(head: &mut Head, state: &State, sight: &Sight<'_>, item: &Item) {
         (None, _) => head.essential("from", "nothing", "now", "it is not deployed there"),
     }
     let why = match item.unchanged {
-        true => "already running this release".to_owned(),
+        true => super::outcome::already(prepared).to_lowercase(),
         false => why_to(state, world, item, &cell),
     };
     head.essential("to", &item.to.name, "why", &why);
@@ -182,6 +192,21 @@ fn why_to(state: &State, world: &World, item: &Item, cell: &Option<matrix::Cell<
         Order::Move(Move::Promote(promote)) => format!("the release of {}", promote.from),
         _ => String::new(),
     }
+}
+
+/// Collects the rows of a set that stay on a small screen: how many changes, and the first of them.
+fn first_of_set(head: &mut Head, sight: &Sight<'_>, items: &[Item]) {
+    let changing = || items.iter().filter(|item| !item.unchanged);
+    let Some(first) = changing().next() else {
+        return;
+    };
+    let (count, arrow) = (changing().count(), sight.look.glyphs.arrow);
+    let from = first.from.as_ref();
+    let from = from.map_or("nothing", |from| from.name.as_str());
+    let subject = format!("1 of {count}, {}", first.component);
+    head.essential("first", &subject, "", "");
+    let values = format!("{from} {arrow} {}", first.to.name);
+    head.essential("", &values, "", "");
 }
 
 /// Draws one change of a set.

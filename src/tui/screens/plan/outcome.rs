@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::api::audit::Action;
 use crate::api::release::Verdict;
 use crate::engine::apply::Applied;
 use crate::engine::collect::Collected;
@@ -33,15 +34,23 @@ impl Outcome {
                 for (item, result) in draft.plan.items.iter().zip(results) {
                     let place = format!("{} in {}", item.component, item.environment);
                     let to = &item.to.name;
+                    let changed = match draft.plan.action {
+                        Action::Pin => format!("pinned {place} at {to}"),
+                        Action::Unpin => format!("unpinned {place}, which runs {to}"),
+                        _ => format!("{place} now runs {to}"),
+                    };
                     let (done, words) = match result {
-                        Ok(Applied::Unchanged) => (true, format!("{place} already runs {to}")),
+                        Ok(Applied::Unchanged) => {
+                            let already = already(prepared).to_lowercase();
+                            (true, format!("{place}: {already}"))
+                        }
                         Ok(Applied::Done(revision)) => {
-                            (true, format!("{place} now runs {to}, revision {revision}"))
+                            (true, format!("{changed}, revision {revision}"))
                         }
                         Ok(Applied::Unrecorded(revision, why)) => (
                             true,
                             format!(
-                                "{place} now runs {to}, revision {revision}; its audit entry is not written yet, the next change writes it: {why}"
+                                "{changed}, revision {revision}; its audit entry is not written yet, the next change writes it: {why}"
                             ),
                         ),
                         Ok(Applied::Superseded { by, .. }) => {
@@ -171,12 +180,99 @@ impl Outcome {
     pub fn logged(&self, task: &Task, at: Timestamp) -> Logged {
         Logged {
             at,
-            bowline: task.order.command_line(task.reason.as_deref()),
+            bowline: task.order.command_lines(task.reason.as_deref()),
             kubectl: match &self.commit {
                 Some(commit) => vec![format!("git show {commit}")],
                 None => task.prepared.kubectl(),
             },
             outcome: self.words(),
+        }
+    }
+}
+
+/// Says why a plan changes nothing.
+pub(super) fn already(prepared: &Prepared) -> &'static str {
+    match prepared {
+        Prepared::Collection(_) => {
+            "Nothing can be deleted: all objects are in use, among the newest, or too young"
+        }
+        Prepared::Mark(marking) => match marking.verdict {
+            Verdict::Bad => "Already marked bad",
+            Verdict::Good => "Already marked good",
+        },
+        Prepared::Moves(draft) => match draft.plan.action {
+            Action::Pin => "Already pinned with the same hold",
+            Action::Unpin => "Already unpinned",
+            Action::Undo => "Nothing to undo: it is already as it was before",
+            _ => "Already running this release",
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::audit::ReleaseIdentity;
+    use crate::engine::desk::Draft;
+    use crate::engine::plan::Plan;
+    use crate::engine::world::fixture;
+
+    /// Returns a plan of an action that leaves cart at its release.
+    fn prepared(action: Action) -> Prepared {
+        let item = Item {
+            component: "cart".to_owned(),
+            environment: "staging".to_owned(),
+            pin: fixture::key("cart-staging"),
+            generation: Some(1),
+            release_ref: "cart-v2".to_owned(),
+            holds: Vec::new(),
+            from: Some(ReleaseIdentity::named("cart-v2")),
+            to: ReleaseIdentity::named("cart-v2"),
+            restored_from: None,
+            rendered_hash: None,
+            unchanged: true,
+            skips_path: false,
+            facts: Vec::new(),
+            warnings: Vec::new(),
+        };
+        Prepared::Moves(Box::new(Draft::of(Plan {
+            action,
+            operation: "one".to_owned(),
+            at: fixture::now(),
+            reason: None,
+            items: vec![item],
+        })))
+    }
+
+    #[test]
+    fn an_outcome_says_what_the_action_did() {
+        for (action, done, idle) in [
+            (
+                Action::Pin,
+                "pinned cart in staging at cart-v2, revision 2",
+                "cart in staging: already pinned with the same hold",
+            ),
+            (
+                Action::Unpin,
+                "unpinned cart in staging, which runs cart-v2, revision 2",
+                "cart in staging: already unpinned",
+            ),
+            (
+                Action::Undo,
+                "cart in staging now runs cart-v2, revision 2",
+                "cart in staging: nothing to undo: it is already as it was before",
+            ),
+            (
+                Action::Deploy,
+                "cart in staging now runs cart-v2, revision 2",
+                "cart in staging: already running this release",
+            ),
+        ] {
+            let prepared = prepared(action);
+            for (applied, expected) in [(Applied::Done(2), done), (Applied::Unchanged, idle)] {
+                let outcome = Outcome::of(&prepared, &Became::Moved(vec![Ok(applied)]));
+                assert_eq!(outcome.words(), expected);
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::engine::world::World;
 use crate::text;
 use crate::tui::action::{Action, Mode};
 use crate::tui::confirm::Confirmation;
+use crate::tui::hints;
 use crate::tui::model::{Ground, Look, Turn};
 use crate::tui::order::Prepared;
 use crate::tui::pen::Sheet;
@@ -48,6 +49,8 @@ pub(super) struct Sight<'a> {
     pub(super) now: Timestamp,
     /// The columns and rows of the screen without its frame.
     pub(super) size: (u16, u16),
+    /// The rows that the frame, the tour and a message take.
+    taken: u16,
 }
 
 impl<'a> Sight<'a> {
@@ -59,6 +62,7 @@ impl<'a> Sight<'a> {
             tasks: turn.tasks,
             now: turn.now,
             size: turn.body,
+            taken: turn.size.1.saturating_sub(turn.body.1),
         }
     }
 
@@ -71,16 +75,16 @@ impl<'a> Sight<'a> {
             tasks: &model.tasks,
             now: sheet.now,
             size: (sheet.width(), sheet.height()),
+            taken: model.size.1.saturating_sub(sheet.height()).max(FRAME),
         }
     }
 
     /// Returns the keys of an action for a message.
     pub(super) fn keys_for(&self, modes: &[Mode], action: Action) -> String {
-        let keys = self.look.keymap.keys_for(modes, action);
-        keys.unwrap_or_else(|| action.word().to_owned())
+        self.look.keymap.keys_or_word(modes, action)
     }
 
-    fn is_roomy(&self) -> bool {
+    pub(super) fn is_roomy(&self) -> bool {
         self.size.0 >= ROOMY.0 && self.size.1 >= ROOMY.1
     }
 
@@ -163,8 +167,11 @@ impl Page {
                 for why in &refused.why {
                     page.scrolls(sight.label("refused", why, Role::Error));
                 }
-                for hint in &refused.hints {
-                    page.scrolls(sight.label("hint", hint, Role::Text));
+                let keymap = &sight.look.keymap;
+                let refusals = refused.refusals.iter();
+                let hints = refusals.filter_map(|one| hints::of(one, keymap, sight.ground));
+                for hint in hints.chain(refused.hints.iter().cloned()) {
+                    page.scrolls(sight.label("hint", &hint, Role::Text));
                 }
             }
             Stage::Asking(prepared, shown, confirmation) => {
@@ -279,14 +286,16 @@ impl Page {
         self.prompt(sight, confirmation);
         let needed = self.fixed() + 1;
         self.unreadable = unreadable(sight, prepared, needed);
+        if needed > height {
+            self.compact(state, sight, &head);
+        }
         if confirmation.editor {
             let most = height.saturating_sub(self.fixed() + 2).clamp(1, 4);
             self.editor = u16::try_from(most).unwrap_or(1);
         }
         self.message(state, sight, confirmation);
-        let same = sight
-            .ground
-            .aimed(state.order.command_line(state.typed_reason().as_deref()));
+        let reason = state.typed_reason();
+        let same = state.order.aimed(reason.as_deref(), &sight.ground.address);
         let same = sight.label("same as", &same, Role::Muted);
         self.rule = self.fixed() + 2 <= height;
         let mut below = true;
@@ -316,6 +325,22 @@ impl Page {
         self.fit(sight);
     }
 
+    /// Gives the title and every essential row one row; the middle of a long name goes.
+    fn compact(&mut self, state: &State, sight: &Sight<'_>, head: &Head) {
+        let (indent, column) = sight.columns();
+        let width = usize::from(sight.size.0);
+        let title = format!("{} {}", state.order.verb(), state.order.short_subject());
+        let title = text::fit_name(&title, width.saturating_sub(2));
+        self.title = None;
+        self.top = vec![vec![(format!(" {title}"), Role::Title)]];
+        for row in &head.essential {
+            let name = format!("{:indent$}{:<wide$}", "", row.name, wide = column - indent);
+            let value = text::fit_name(&row.value, width.saturating_sub(column + 1));
+            self.top
+                .push(vec![(name, Role::Muted), (value, Role::Text)]);
+        }
+    }
+
     /// Puts the prompt beside the text, or above it on a narrow screen.
     fn prompt(&mut self, sight: &Sight<'_>, confirmation: &Confirmation) {
         let (indent, _) = sight.columns();
@@ -340,17 +365,20 @@ impl Page {
             (None, Some(obstacle)) => (obstacle, Role::Warning),
             (None, None) => return,
         };
-        let rows = sight.label("", &words, role);
-        let rows = rows.into_iter().map(|row| {
-            let (indent, _) = sight.columns();
-            let mut row = row;
-            if let Some((blank, _)) = row.first_mut() {
-                *blank = " ".repeat(indent);
+        let (indent, _) = sight.columns();
+        let width = usize::from(sight.size.0).saturating_sub(indent + 1);
+        let mut lines = wrap(&words, width);
+        // The words come before the changes: on a small screen they take the rows of these.
+        let room = usize::from(sight.size.1).saturating_sub(self.fixed());
+        let room = room.clamp(1, 3);
+        if lines.len() > room {
+            lines.truncate(room);
+            if let Some(last) = lines.last_mut() {
+                *last = text::fit(&format!("{last} {}", text::ELLIPSIS), width);
             }
-            row
-        });
-        let room = usize::from(sight.size.1).saturating_sub(self.fixed() + 2);
-        self.message = rows.take(room.clamp(1, 3)).collect();
+        }
+        let row = |line: String| vec![(format!("{:indent$}{line}", ""), role)];
+        self.message = lines.into_iter().map(row).collect();
     }
 
     fn changes(&mut self, state: &State, sight: &Sight<'_>, prepared: &Prepared, shown: &Shown) {
@@ -399,9 +427,15 @@ impl Page {
     fn fit(&mut self, sight: &Sight<'_>) {
         let height = usize::from(sight.size.1);
         self.rule &= !self.part.1.is_empty();
-        // The text that is typed stays in sight at any size.
-        let below = self.fixed() - self.top.len();
-        self.top.truncate(height.saturating_sub(below));
+        // The text that is typed and the words about it stay in sight at any size.
+        let below = |page: &Self| page.fixed() - page.top.len();
+        if below(self) > height {
+            self.prompt.clear();
+        }
+        if below(self) > height && !self.message.is_empty() {
+            self.asks = false;
+        }
+        self.top.truncate(height.saturating_sub(below(self)));
         self.room = height.saturating_sub(self.fixed() + usize::from(self.rule));
     }
 }
@@ -416,10 +450,10 @@ fn unreadable(sight: &Sight<'_>, prepared: &Prepared, needed: usize) -> Option<S
     }
     // A screen that is too narrow is laid out as wide as it has to be.
     let wide = width.max(SMALLEST.0);
-    let high = needed.saturating_add(FRAME).max(SMALLEST.1);
-    let is = height.saturating_add(FRAME);
+    let high = needed.saturating_add(sight.taken).max(SMALLEST.1);
+    let is = height.saturating_add(sight.taken);
     Some(format!(
-        "too small for a change of production: {width}x{is}, it needs {wide}x{high}"
+        "needs {wide}x{high} for a change of production, has {width}x{is}"
     ))
 }
 

@@ -2,14 +2,19 @@
 
 use serde_json::json;
 
-use super::{Stage, State};
+use super::State;
 use crate::api::ReleasePin;
+use crate::engine::actions::promote::{self, Promote};
+use crate::engine::desk::Draft;
+use crate::engine::plan::Asked;
+use crate::engine::rules::Refusal;
 use crate::engine::world::Event as Told;
 use crate::engine::world::fixture::{outcomes, pin, release, unready};
 use crate::tui::action::{Action, Mode};
-use crate::tui::effect::{Answer, Became, Effect, Refused};
+use crate::tui::effect::{Answer, Became, Effect, Previews, Refused};
 use crate::tui::keymap::Key;
-use crate::tui::model::Event;
+use crate::tui::model::{Event, Level};
+use crate::tui::order::Prepared;
 use crate::tui::screens::Screen;
 use crate::tui::still::{LARGE_SIZES, LOOKS, Still, rolled_back};
 use crate::tui::tasks;
@@ -95,16 +100,14 @@ fn the_footer_the_help_and_the_plan_agree_in_every_stage() {
         still.answer(|_| {
             Answer::Planned(Err(Refused {
                 why: vec!["held".to_owned()],
-                hints: Vec::new(),
-                chooses_revision: false,
+                ..Refused::default()
             }))
         })
     };
     let failed = |_: &Effect| {
         Answer::Applied(Became::Failed(Refused {
             why: vec!["no".to_owned()],
-            hints: Vec::new(),
-            chooses_revision: false,
+            ..Refused::default()
         }))
     };
     let confirmed = || asking().keys("\"production late\"").keys("enter");
@@ -242,8 +245,7 @@ fn a_plan_that_failed_is_made_again_with_the_typed_text() {
         .answer(|_| {
             Answer::Applied(Became::Failed(Refused {
                 why: vec!["somebody was faster".to_owned()],
-                hints: Vec::new(),
-                chooses_revision: false,
+                ..Refused::default()
             }))
         })
         .shows("failed    somebody was faster")
@@ -367,18 +369,15 @@ fn the_first_change_in_sight_on_a_small_screen_is_the_image() {
 #[test]
 fn a_production_change_that_cannot_be_read_is_refused_with_the_size_that_it_needs() {
     for (size, needs) in [
-        ((39, 10), "it needs 40x10"),
-        ((40, 7), "it needs 40x10"),
-        ((20, 5), "it needs 40x"),
+        ((39, 10), "needs 40x10"),
+        ((40, 7), "needs 40x10"),
+        ((20, 5), "needs 40x"),
+        ((20, 4), "needs 40x"),
     ] {
-        let still = asking().tell(Event::Resize(size.0, size.1));
+        let still = asking().tell(Event::Resize(size.0, size.1)).shows(needs);
         let still = still.keys("\"production late\"").keys("enter");
         assert_eq!(applies(&still), 0, "{size:?}");
-        let Stage::Asking(_, _, confirmation) = &plan(&still).stage else {
-            panic!("the plan is gone");
-        };
-        let complaint = confirmation.complaint.as_deref().unwrap_or_default();
-        assert!(complaint.contains(needs), "{size:?}: {complaint}");
+        let still = still.shows(needs);
         // In a larger terminal the same text applies it.
         let still = still.tell(Event::Resize(80, 24)).keys("enter");
         assert_eq!(applies(&still), 1, "{size:?}");
@@ -409,4 +408,116 @@ fn a_release_that_is_marked_bad_is_a_changed_fact() {
     still
         .tell(Event::World(Vec::new()))
         .shows("release checkout-service-v1.2.1 was marked bad by tom");
+}
+
+#[test]
+fn the_size_that_a_production_change_needs_counts_the_rows_of_a_message() {
+    let mut still = asking();
+    let now = still.now;
+    let error = "tom changed cart in staging, ".repeat(4);
+    crate::tui::update::say(&mut still.model, now, Level::Error, error.trim());
+    let still = still.tell(Event::Resize(40, 10)).shows("needs 40x12");
+    let still = still.tell(Event::Resize(40, 12)).hides("needs 40");
+    // A key shortens the message to one row.
+    let still = still.tell(Event::Resize(40, 8)).keys("\"production late\"");
+    let still = still.keys("enter").shows("needs 40x10");
+    assert_eq!(applies(&still), 0);
+    let still = still.tell(Event::Resize(40, 10)).hides("needs 40");
+    assert_eq!(applies(&still.keys("enter")), 1);
+}
+
+#[test]
+fn a_complaint_is_read_to_its_end_on_a_small_screen() {
+    let still = asking().tell(Event::Resize(40, 10));
+    still
+        .keys("\"staging\"")
+        .keys("enter")
+        .shows("Type production (you typed staging)");
+}
+
+#[test]
+fn a_plan_that_is_out_of_date_shows_no_health_of_another_release() {
+    let still = tell_world(asking(), moved_by("tom"));
+    let screen = still.shows("checkout-service-v1.2.3").screen();
+    let from = screen.lines().find(|line| line.contains("   from "));
+    assert!(!from.unwrap().contains("Ready"), "{screen}");
+}
+
+/// A plan that promotes two components to production.
+fn set() -> Still {
+    let still = Still::fleet().keys("h * P");
+    let asked = Asked {
+        operation: "one".to_owned(),
+        now: still.now,
+        user: "ana".to_owned(),
+        reason: None,
+        namespace: "shop".to_owned(),
+    };
+    let command = Promote {
+        components: vec!["cart".to_owned(), "search".to_owned()],
+        from: "staging".to_owned(),
+        to: "production".to_owned(),
+        unready: false,
+        skip_path: false,
+    };
+    let plan = promote::plan(&still.world, &command, &asked).unwrap();
+    let prepared = Prepared::Moves(Box::new(Draft::of(plan)));
+    let shown = Box::new(prepared.clone());
+    still
+        .answer(|_| Answer::Planned(Ok(Box::new(prepared.into()))))
+        .answer(|_| {
+            Answer::Shown(Ok(Previews {
+                prepared: shown,
+                diffs: vec![None, None],
+            }))
+        })
+}
+
+#[test]
+fn a_set_shows_its_count_and_its_first_change_on_a_small_screen() {
+    for (width, height) in [(40, 10), (50, 12), (79, 13)] {
+        let still = set().tell(Event::Resize(width, height));
+        still
+            .shows("1 of 2, cart")
+            .shows("cart-v0.8.7 → cart-v0.9.0")
+            .shows("type production 2")
+            .hides("needs ");
+    }
+    let still = set().tell(Event::Resize(40, 7)).shows("needs 40x10");
+    let still = still.keys("\"production 2 late\"").keys("enter");
+    assert_eq!(applies(&still), 0);
+    let still = set().keys("\"production\"").keys("enter");
+    still.shows("Type the number of components (2) after the name");
+}
+
+#[test]
+fn a_small_screen_cuts_the_middle_of_names_and_not_the_rows() {
+    keyed()
+        .tell(Event::Resize(24, 7))
+        .shows(" mark good")
+        .shows("from")
+        .shows("marked good");
+}
+
+#[test]
+fn a_rollback_that_knows_no_good_release_offers_the_revisions_if_there_are_several() {
+    for (revisions, shown) in [(1, "no earlier release"), (2, "matrix > revisions")] {
+        let mut still = Still::fleet();
+        let mut pin = pin("checkout-service", "production", "v1.2.3");
+        pin.metadata.generation = Some(revisions);
+        still.world.pins(Told::Applied(pin));
+        let refusal = Refusal::NoLastGood {
+            component: "checkout-service".to_owned(),
+            environment: "production".to_owned(),
+        };
+        let still = still.keys("R").answer(|_| {
+            Answer::Planned(Err(Refused {
+                why: vec![refusal.to_string()],
+                chooses_revision: refusal.is_about_last_good(),
+                refusals: vec![refusal],
+                ..Refused::default()
+            }))
+        });
+        still.shows(shown).hides("--to");
+    }
 }

@@ -60,7 +60,9 @@ impl State {
             sheet.rule(row, "", Role::Border);
             row = rows(sheet, row + 1, &page.same);
         }
-        if let Stage::Asking(_, _, confirmation) = &self.stage {
+        if let Stage::Asking(_, _, confirmation) = &self.stage
+            && page.asks
+        {
             let sight = Sight::of_scene(scene, sheet);
             let apply = sight.keys_for(self.modes(), Action::Apply);
             row = self.ask(sheet, row, &page, confirmation, &apply);

@@ -1,6 +1,6 @@
 //! Where one can go.
 
-use super::still;
+use super::{copied, still};
 use crate::tui::effect::{Answer, Destination, Effect};
 use crate::tui::still::{Still, known};
 
@@ -48,11 +48,23 @@ fn the_namespaces_of_the_context_lead_there() {
         namespace: Some("pay".into()),
     };
     assert!(matches!(there.effects.last(), Some(Effect::Connect(_, to)) if *to == wanted));
-    let copied = contexts().keys("j Y");
-    assert!(matches!(
-        copied.effects.last(),
-        Some(Effect::Copy(line)) if line == "bowline --context prod-eu --namespace pay"
-    ));
+    for (keys, expected) in [
+        (
+            "Y",
+            "--context prod-eu --kubeconfig /home/ana/.kube/config --namespace shop",
+        ),
+        (
+            "j Y",
+            "--context prod-eu --kubeconfig /home/ana/.kube/config --namespace pay",
+        ),
+        (
+            "j j j Y",
+            "--context prod-us --kubeconfig /home/ana/.kube/config --namespace shop",
+        ),
+    ] {
+        let expected = format!("bowline {expected}");
+        assert_eq!(copied(&contexts().keys(keys)), Some(&*expected));
+    }
     let denied = "nobody may list namespaces";
     still()
         .keys("g x")

@@ -32,6 +32,26 @@ fn what_is_marked_in_several_environments_is_not_taken_for_nothing() {
             .keys("\"checkout\"")
             .keys("enter *")
             .keys(key);
-        still.shows("the marked cells are in several environments");
+        still.shows("the marked rows are in several environments");
     }
+}
+
+#[test]
+fn a_promotion_with_two_pipelines_names_the_fault() {
+    let mut still = super::still();
+    let mut other = crate::engine::world::fixture::pipeline(&[]);
+    other.metadata.name = Some("other".to_owned());
+    still
+        .world
+        .pipelines(crate::engine::world::Event::Applied(other));
+    still
+        .keys("P")
+        .shows("namespace shop has 2 DeploymentPipelines (default, other)");
+}
+
+#[test]
+fn several_marked_rows_mark_no_release() {
+    super::still()
+        .keys("g g space space B")
+        .shows("select a release first");
 }

@@ -181,3 +181,21 @@ fn a_release_that_cannot_be_fetched_is_a_fault_with_its_reason() {
         .keys("g g h")
         .shows("Degraded (GitFetchFailed): cannot fetch abc of git.example/shop.");
 }
+
+#[test]
+fn a_copy_in_the_past_is_the_release_of_the_past() {
+    let still = as_of(still(), "12:00").keys("y");
+    assert_eq!(super::copied(&still), Some("checkout-service-v1.2.1"));
+}
+
+#[test]
+fn the_pipeline_faults_of_today_are_not_drawn_over_the_past() {
+    let mut still = still();
+    let mut other = pipeline(&[]);
+    other.metadata.name = Some("other".to_owned());
+    still.world.pipelines(Told::Applied(other));
+    let still = still
+        .tell(Event::World(Vec::new()))
+        .shows("2 DeploymentPipelines (default, other)");
+    as_of(still, "12:00").hides("DeploymentPipelines");
+}

@@ -41,9 +41,16 @@ impl Dice {
 pub(super) enum Step {
     /// Keys that open no plan.
     Keys(&'static str),
+    /// A command that opens no plan.
+    Command(&'static str),
     /// A plan, which is confirmed, or cancelled once it is shown.
     Plan {
         keys: &'static str,
+        confirm: bool,
+    },
+    /// A plan that a command opens.
+    Commanded {
+        line: &'static str,
         confirm: bool,
     },
     /// A plan that is cancelled before it is shown.
@@ -59,6 +66,10 @@ pub(super) enum Step {
 pub(super) enum Foreign {
     Moves(usize),
     Settles(usize),
+    /// The controller writes the missing AuditEntries, and then the status.
+    Records(usize),
+    /// The controller writes a snapshot, and names it in the status or does not.
+    Snapshots(usize, bool),
     Fails(usize, &'static str),
     /// A hold that ends after some seconds, and may fix a release.
     Holds(usize, Option<i64>, bool),
@@ -103,9 +114,33 @@ pub(super) fn step(dice: &mut Dice) -> Step {
             "d",
             "g v",
             "g a",
+            "tab",
+            "tab",
+            "alt-right",
+            "p",
+            "f",
+            "e",
+            "S",
+            "c",
+            "esc tab",
+            "g r esc",
+            "* P esc",
         ])),
-        5..=7 => Step::Plan {
-            keys: dice.of(&["P", "D", "R", "H", "U", "Z", "B"]),
+        5 => match dice.below(3) {
+            0 => {
+                Step::Command(dice.of(&["at 12:00", "at 3m ago", "at 2026-01-06 12:30", "at 9999"]))
+            }
+            1 => Step::Commanded {
+                line: dice.of(&["pin 30s", "pin 2h", "pin 3d"]),
+                confirm: dice.coin(),
+            },
+            _ => Step::Plan {
+                keys: dice.of(&["* P", "* H", "* R", "* U", "* D"]),
+                confirm: true,
+            },
+        },
+        6..=7 => Step::Plan {
+            keys: dice.of(&["P", "D", "R", "H", "U", "Z", "B", "A", "X"]),
             confirm: dice.coin(),
         },
         8 => Step::Cancelled(dice.of(&["P esc", "D esc", "R esc", "H esc", "Z ctrl-c"])),
@@ -116,7 +151,9 @@ pub(super) fn step(dice: &mut Dice) -> Step {
         11..=12 => Step::Time(dice.of(&[1, 9, 61, 600, 4_000, 90_000])),
         _ => {
             let at = place(dice);
-            Step::Foreign(match dice.below(16) {
+            Step::Foreign(match dice.below(19) {
+                16 | 17 => Foreign::Records(at),
+                18 => Foreign::Snapshots(at, dice.coin()),
                 0..=2 => Foreign::Moves(at),
                 3..=5 => Foreign::Settles(at),
                 6 => Foreign::Fails(at, dice.of(&["Degraded", "GitFetchFailed", "Progressing"])),

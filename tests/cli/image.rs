@@ -1,0 +1,70 @@
+//! The image of the controller, without a container engine.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::PROGRAM;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Returns the files of the targets that Cargo.toml declares, where cargo looks for them.
+fn declared(manifest: &toml::Table) -> Vec<String> {
+    let mut files = Vec::new();
+    for (kind, folder) in [("bin", "src/bin"), ("test", "tests"), ("bench", "benches")] {
+        let targets = manifest.get(kind).and_then(toml::Value::as_array);
+        for target in targets.into_iter().flatten() {
+            let name = target["name"].as_str().unwrap();
+            let own = target.get("path").and_then(toml::Value::as_str);
+            let usual = [
+                format!("{folder}/{name}.rs"),
+                format!("{folder}/{name}/main.rs"),
+            ];
+            let file = match own {
+                Some(own) => own.to_owned(),
+                None => {
+                    let mut usual = usual.into_iter();
+                    let found = usual.find(|file| root().join(file).exists());
+                    found.unwrap_or_else(|| panic!("there is no file of the {kind} {name}"))
+                }
+            };
+            files.push(file);
+        }
+    }
+    files
+}
+
+#[test]
+fn the_build_context_has_every_target_that_the_manifest_declares() {
+    let read = |file: &str| std::fs::read_to_string(root().join(file)).unwrap();
+    let manifest: toml::Table = read("Cargo.toml").parse().unwrap();
+    let declared = declared(&manifest);
+    assert!(declared.len() > 5, "{declared:?}");
+    let ignored = read(".dockerignore");
+    let ignored: Vec<&str> = ignored.lines().filter(|line| !line.is_empty()).collect();
+    let more = ["Cargo.toml", "Cargo.lock", "src/lib.rs", "src/main.rs"];
+    for file in more.into_iter().chain(declared.iter().map(String::as_str)) {
+        assert!(root().join(file).exists(), "{file} does not exist");
+        for pattern in &ignored {
+            let rest = file.strip_prefix(pattern);
+            let is_out = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+            assert!(!is_out, ".dockerignore leaves out {file} with {pattern}");
+        }
+    }
+}
+
+#[test]
+fn the_steps_of_the_dockerfile_work() {
+    let id = Command::new("id").arg("-u").output().unwrap();
+    if String::from_utf8_lossy(&id.stdout).trim() != "0" {
+        eprintln!("skipped: deploy/check-image needs root, for chroot");
+        return;
+    }
+    let ran = Command::new(root().join("deploy/check-image"))
+        .args(["--program", PROGRAM])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{said}");
+}
