@@ -474,9 +474,6 @@ mod tests {
         ("import", "prints a theme"),
         ("completions", "prints a script"),
         ("man", "prints a page"),
-        ("check", "prints its findings as lines"),
-        ("install", "prints a line for each object"),
-        ("uninstall", "prints a line for each object"),
     ];
 
     fn without_json(command: &clap::Command, into: &mut Vec<String>) {

@@ -82,10 +82,13 @@ fn an_action_that_nobody_observes_exits_0_and_says_how_to_go_on() {
     assert!(said.contains(&how), "{said}");
     assert!(!said.contains("error:"), "{said}");
 
-    // With --wait the error says that nobody waits, and that the change was made.
+    // With --wait the error says that the change was made and that bowline stopped waiting.
     let (out, said) = small.ends("deploy cart -e dev --release cart-2 --wait", 1);
     assert!(out.contains("cart-2 (revision 2)"), "{out}");
-    assert!(said.contains("error: the change was made, and "), "{said}");
+    assert!(
+        said.contains("error: the change was made; bowline stopped waiting: "),
+        "{said}"
+    );
     let file = small.write(
         "pin.yaml",
         "{apiVersion: openchoreo.dev/v1alpha1, kind: ReleasePin, metadata: {name: cart-staging, labels: {openchoreo.dev/component: cart, openchoreo.dev/environment: staging}}, spec: {component: cart, environment: staging, releaseRef: {name: cart-2}}}",

@@ -143,7 +143,7 @@ fn every_verb_that_prints_a_result_prints_it_as_json_too() {
         ("audit list".to_owned(), 0, "/kind"),
         (format!("audit show {entry}"), 0, "/kind"),
         ("audit verify".to_owned(), 0, "/chains"),
-        ("audit export".to_owned(), 0, "/events"),
+        ("audit export".to_owned(), 0, "/0/action"),
     ] {
         let (out, _) = small.ends(&format!("{line} -o json"), code);
         let value: Value = serde_json::from_str(&out).unwrap();

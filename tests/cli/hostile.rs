@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Stdio;
 
+use bowline::api::ReleasePin;
 use bowline::embedded::Embedded;
 use bowline::text;
 use http::{Request, Response, header};
@@ -15,8 +16,9 @@ use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use kube::Client;
+use kube::api::{Api, Patch, PatchParams};
 use kube::client::Body;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::small::Small;
@@ -153,6 +155,21 @@ fn fill(small: &Small) {
     drop(lock);
 }
 
+/// Makes a ReleasePin fail with a message that is hostile on its way.
+async fn fail(client: &Client) {
+    let pins: Api<ReleasePin> = Api::namespaced(client.clone(), "default");
+    let generation = pins.get("evil-dev").await.unwrap().metadata.generation;
+    let ready = json!({
+        "type": "Ready", "status": "False", "reason": "Degraded", "message": TAME,
+        "lastTransitionTime": "2026-01-06T12:00:00Z", "observedGeneration": generation,
+    });
+    let status = json!({"status": {"observedGeneration": generation, "conditions": [ready]}});
+    let patch = Patch::Merge(status);
+    let parameters = PatchParams::default();
+    let patched = pins.patch_status("evil-dev", &parameters, &patch).await;
+    patched.unwrap();
+}
+
 #[test]
 fn names_of_a_hostile_server_steer_no_output() {
     use Shows::{Anything, Cleaned, Json, Said, Yaml};
@@ -161,6 +178,7 @@ fn names_of_a_hostile_server_steer_no_output() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let address = runtime.block_on(async {
         let store = Embedded::open(&small.store, "ana").await.unwrap();
+        fail(&store.client("default")).await;
         serve(store.client("default")).await
     });
     super::kubeconfig(small.home(), address, "{}");
@@ -334,21 +352,26 @@ fn names_of_a_hostile_server_steer_no_output() {
         }
     }
     assert!(hidden.is_empty(), "not shown:\n{}", hidden.join("\n"));
+    let (_, out, _) = run(small.home(), &["status"]);
+    assert!(out.contains("Degraded: evil"), "{out}");
     // A watch, until it has printed the objects that exist.
     let shown = until(small.home(), &["get", "comp", "-w"], CLEANED, Stream::Out);
     check("get -w", &shown);
-    // The log of controllers that cannot render these names.
+    // The controllers until they listen, and the log of a command that reads these names.
     for format in ["text", "json"] {
-        let line = [
-            "controller",
-            "--listen",
-            "127.0.0.1:0",
-            "--log-format",
-            format,
-        ];
-        let shown = until(small.home(), &line, "injected", Stream::Err);
+        let listen = ["controller", "--listen", "127.0.0.1:0"];
+        let line = [&listen[..], &["--log-format", format]].concat();
+        let shown = until(small.home(), &line, "listening on", Stream::Out);
         check("controller", &shown);
     }
+    let logged = bowline(small.home())
+        .arg("status")
+        .env("BOWLINE_LOG", "trace")
+        .output()
+        .unwrap();
+    let logged = String::from_utf8(logged.stderr).unwrap();
+    assert!(logged.contains("TRACE"), "{logged}");
+    check("the log", &logged);
 }
 
 /// The stream of a program that a test reads.
