@@ -4,16 +4,17 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use bowline::api::{Component, DataPlane, ReleasePin, RenderedRelease};
-use k8s_openapi::api::scheduling::v1::PriorityClass;
-use kube::api::{Api, DeleteParams, ListParams};
+use bowline::api::{Component, DataPlane, ReleasePin};
+use kube::api::{Api, ListParams};
 use kube::runtime::wait::await_condition;
 
 use crate::HANG;
-use crate::install::gone;
+use crate::cluster::Cluster;
+use crate::install::bowline;
 use crate::pins::is_ready;
-use crate::place::Target;
-use crate::process::{Process, system_namespace};
+use crate::place::{Place, Target};
+use crate::process::Process;
+use crate::uninstall::delete_kinds;
 
 /// Runs the commands of the block of the page that begins with some words.
 async fn run_block(target: &Target, begins: &str) {
@@ -38,9 +39,11 @@ async fn run_block(target: &Target, begins: &str) {
 }
 
 pub async fn the_readme_deploys_the_example_with_bowline_and_applies_it_with_kubectl(
-    target: Arc<Target>,
+    cluster: Arc<Cluster>,
 ) {
-    system_namespace(&target).await;
+    let ran = bowline(&cluster, "install").await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let target = Target::new(&Place::Cluster(cluster.clone()), "examples").await;
     let process = Process::start(&target, "controller", target.flags()).await;
     // `flags` writes the kubeconfig again; a controller that leads has read it.
     process.until_it_leads(&target).await;
@@ -69,15 +72,8 @@ pub async fn the_readme_deploys_the_example_with_bowline_and_applies_it_with_kub
             "it runs on the cluster itself"
         );
     }
-    // Others deploy the example too.
-    let now = DeleteParams::default();
-    let rendered: Api<RenderedRelease> = Api::default_namespaced(target.client());
-    for name in &deployed {
-        pins.delete(name, &now).await.unwrap();
-        rendered.delete(name, &now).await.unwrap();
-        gone(rendered.clone(), name).await;
-    }
-    let classes: Api<PriorityClass> = Api::all(target.client());
-    classes.delete("shop-critical", &now).await.unwrap();
     assert_eq!(process.stop().await.code(), Some(0));
+    let ran = bowline(&cluster, "uninstall --yes").await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    delete_kinds(&cluster, None).await;
 }

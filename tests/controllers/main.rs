@@ -89,7 +89,6 @@ fn main() -> ExitCode {
         leadership::one_acts_at_a_time,
         quiet::a_second_look_writes_nothing,
         planes::a_second_cluster_is_reached_through_the_kubeconfig_of_the_data_planes,
-        examples::the_readme_deploys_the_example_with_bowline_and_applies_it_with_kubectl,
     ];
     // Those that are about an embedded store.
     let on_embedded = proofs![Target;
@@ -111,6 +110,7 @@ fn main() -> ExitCode {
         values::values_that_others_set_stay,
         values::an_installation_by_kubectl_keeps_its_values,
         values::print_needs_no_cluster,
+        examples::the_readme_deploys_the_example_with_bowline_and_applies_it_with_kubectl,
         uninstall::running_workloads_match_the_promise_of_each_step,
         uninstall::workloads_survive_the_deletion_of_a_kind,
         uninstall::finalizers_stay_while_a_controller_acts,
