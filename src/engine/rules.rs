@@ -306,6 +306,8 @@ impl Refusal {
         matches!(
             self,
             Self::Bad { .. }
+                | Self::ReleaseLost { .. }
+                | Self::Unpinned { .. }
                 | Self::OfAnother { .. }
                 | Self::NameTaken { .. }
                 | Self::NoPath { .. }

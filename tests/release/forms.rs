@@ -197,7 +197,7 @@ async fn what_does_not_belong_together_is_refused() {
             broken(&|spec| {
                 spec.workload.insert("kind".into(), "Pod".into());
             }),
-            "workload checkout-service: this is \"Pod\"",
+            "workload checkout-service: expected Workload of openchoreo.dev/v1alpha1, found \"Pod\"",
         ),
         (
             broken(&|spec| {

@@ -384,7 +384,7 @@ fn text_of_a_file_forges_no_line_of_check() {
     assert!(
         refused
             .iter()
-            .any(|what| what.as_str().unwrap().contains("prod holds cart")),
+            .any(|what| what.as_str().unwrap().contains("cart in prod is held at")),
         "{report}"
     );
     assert_eq!(report["promotions"][0]["from"], "cart-1");
