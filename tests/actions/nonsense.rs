@@ -44,7 +44,7 @@ pub async fn what_is_not_there_is_named(target: Arc<Target>) {
         (
             "rollback cart -e staging --to cart-1",
             1,
-            "cart is not deployed in staging\nhint: bowline deploy cart --environment staging",
+            "cart is not deployed in staging\nhint: promote to it, or: bowline deploy cart --environment staging",
         ),
         (
             "deploy cart -e staging --release cart-1",
