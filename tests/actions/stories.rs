@@ -275,7 +275,12 @@ pub async fn from_the_first_deployment_to_gc(target: Arc<Target>) {
         "bowline delete releasepins.openchoreo.dev search-staging",
     )
     .await;
-    ends("delete releasepin cart-prod", 5, "production environment prod needs a confirmation").await;
+    ends(
+        "delete releasepin cart-prod",
+        5,
+        "production environment prod needs a confirmation",
+    )
+    .await;
 
     // What nobody needs goes, and only that.
     ends(

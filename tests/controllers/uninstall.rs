@@ -276,7 +276,7 @@ pub async fn running_workloads_match_the_promise_of_each_step(cluster: Arc<Clust
     let full = std::fs::File::options().write(true).open("/dev/full");
     let ran = bowline_to(&cluster, "install", full.unwrap().into()).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
-    let line = "warning: the result could not be printed";
+    let line = "warning: cannot print the result: ";
     assert!(ran.err.contains(line), "{}", ran.err);
     let again = scene.controller("again").await;
     scene.until_claimed().await;

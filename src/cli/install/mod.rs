@@ -140,8 +140,9 @@ async fn is_admitted(client: &Client) -> bool {
     let begun = Instant::now();
     loop {
         match pins.create(&dry, &pin).await {
-            Err(kube::Error::Api(status)) if status.code == 503 => {}
-            // Whatever else it says, the policies have looked at it.
+            // The kind is not served yet, or its policies do not know it yet.
+            Err(kube::Error::Api(status)) if status.code == 404 || status.code >= 500 => {}
+            // Any other answer comes after the policies.
             _ => return true,
         }
         if begun.elapsed() > ADMITTED {
