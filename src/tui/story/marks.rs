@@ -40,7 +40,13 @@ async fn a_release_is_marked_bad_with_a_reason_and_absolved() {
         .keys("esc A")
         .shows("marked good   promotion and rollback")
         .await;
-    story.keys("y").shows("cart-v2 is marked good").await;
+    // A good mark that replaces a bad one needs a reason, too.
+    story
+        .keys("enter")
+        .shows("Add a reason after the name")
+        .await;
+    story.types("mended").keys("enter");
+    story.shows("cart-v2 is marked good").await;
 }
 
 #[tokio::test]
