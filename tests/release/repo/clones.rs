@@ -204,7 +204,7 @@ fn the_history_of_a_shallow_clone_names_no_author_of_what_it_does_not_know() {
         "history cart -e dev",
         "audit list",
         "audit export",
-        "revisions list cart -e dev",
+        "revisions list cart/dev",
     ] {
         // A list of entries has no column for reasons.
         let words = match line {
