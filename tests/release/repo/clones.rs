@@ -217,7 +217,7 @@ fn the_history_of_a_shallow_clone_names_no_author_of_what_it_does_not_know() {
     }
     let ran = shop.ends("audit list -o json", 0, "");
     let entries: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
-    let entries = entries.as_array().unwrap();
+    let entries = entries["items"].as_array().unwrap();
     assert_eq!(entries.len(), 6, "{entries:?}");
     for entry in entries {
         assert_eq!(entry["spec"].get("actor"), None, "{entry}");
