@@ -125,7 +125,7 @@ pub enum Refusal {
         pipelines: Vec<String>,
     },
     /// A ReleasePin names a release that is not there: releases may be lost that others need.
-    #[error("the ReleasePin {pin} names the release {release}, which does not exist")]
+    #[error("ReleasePin {pin} names release {release}, which does not exist")]
     ReleaseLost {
         /// The ReleasePin.
         pin: String,

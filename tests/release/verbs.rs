@@ -305,7 +305,11 @@ fn pin_story(user: &User<'_>) {
         matrix["components"][0]["environments"][0]["release"],
         "checkout-service-v1"
     );
-    user.ends("status nobody", 1, "component nobody does not exist");
+    user.ends(
+        "status nobody",
+        1,
+        "component nobody has no release and is not deployed",
+    );
     let (history, _) = user.done("history checkout-service -e development");
     let actions: Vec<_> = history
         .lines()

@@ -300,7 +300,7 @@ fn nothing_goes_while_a_release_pin_names_a_release_that_does_not_exist() {
         let refusal = gc::plan(&world, &keeping(1), &asked("")).unwrap_err();
         assert_eq!(
             told(&refusal),
-            "the ReleasePin old-dev names the release old-9, which does not exist | create the release again, or move the ReleasePin to one that exists: bowline deploy, bowline rollback"
+            "ReleasePin old-dev names release old-9, which does not exist | create the release again, or move the ReleasePin to one that exists: bowline deploy, bowline rollback"
         );
         // It says nothing about other components.
         let other = Gc {
