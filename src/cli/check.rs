@@ -35,16 +35,16 @@ pub struct Arguments {
     git: GitFlags,
 }
 
-/// What `check` found, in the words of its output.
+/// The findings of `check`, in the words of its output.
 #[derive(Debug, Default, Serialize)]
 struct Report {
     /// The promotions of the change.
     promotions: Vec<Shown>,
-    /// What does not hold together.
+    /// Files and objects that are wrong.
     wrong: Vec<String>,
-    /// What a rule refuses.
+    /// Changes that a rule refuses.
     refused: Vec<String>,
-    /// What the user should know besides.
+    /// Warnings.
     warnings: Vec<String>,
 }
 

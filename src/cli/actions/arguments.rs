@@ -31,7 +31,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Says what is done about the remote of a repository before the plan.
+    /// Returns whether bowline fetches from the remote of a repository before it plans.
     pub(super) fn before_plan(&self) -> BeforePlan {
         match self {
             Self::Deploy(_) | Self::Promote(_) => BeforePlan::Fetch,
