@@ -126,6 +126,15 @@ impl Screen {
     /// Returns what the footer says of its keys, the most wanted first.
     pub fn hints(&self) -> Cow<'static, [(Action, &'static str)]> {
         let hints: &'static [(Action, &'static str)] = match self {
+            // Plans start from the present, so the past lists only the keys that show more of it.
+            Self::Matrix(state) if state.as_of().is_some() => &[
+                (Action::StepBack, "previous change"),
+                (Action::StepForth, "next change"),
+                (Action::Live, "present"),
+                (Action::Filter, "filter"),
+                (Action::Command, "command"),
+                (Action::Help, "help"),
+            ],
             Self::Matrix(_) => &[
                 (Action::Promote, "promote"),
                 (Action::Rollback, "rollback"),

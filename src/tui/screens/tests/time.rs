@@ -59,6 +59,10 @@ fn a_past_moment_shows_its_own_totals_health_and_names() {
     let still = still
         .shows("At 12:00:00 v1.2.1 ran there, deployed by tom at 08:00:00")
         .hides("CrashLoopBackOff");
+    // The footer names the keys of the past, and no key that plans.
+    let still = still
+        .shows("[ previous change  ] next change  t present")
+        .hides("P promote");
     still.golden_in("matrix-past", &LARGE_SIZES, &LOOKS);
     // After the promotion the name is red and the total counts it.
     as_of(self::still(), "13:50")
